@@ -1,0 +1,90 @@
+/* See account.h. Calls pacer, limit, pagerun's and offheap's counters. */
+#include "gc/account.h"
+
+#include "gc/heap.h"
+#include "gc/limit.h"
+#include "gc/offheap.h"
+#include "gc/pagerun.h"
+#include "gc/settings.h"
+
+struct account account;
+
+static uint64_t get(const _Atomic uint64_t *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+static void set(_Atomic uint64_t *counter, uint64_t value) {
+    atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+static void raise_to(_Atomic uint64_t *peak, uint64_t value) {
+    uint64_t now = get(peak);
+    while (now < value &&
+           !atomic_compare_exchange_weak_explicit(peak, &now, value, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+void account_init(void) {
+    set(&account.heap, 0);
+    set(&account.live, 0);
+    set(&account.external, 0);
+    set(&account.peak_heap, 0);
+    set(&account.peak_total, 0);
+    set(&account.stack_bytes, 0);
+    set(&account.global_bytes, 0);
+    account_decide();
+}
+
+void account_take(uint64_t bytes) {
+    uint64_t heap_now = atomic_fetch_add_explicit(&account.heap, bytes, memory_order_relaxed) + bytes;
+    raise_to(&account.peak_heap, heap_now);
+    account_note_peaks();
+}
+
+void account_give(uint64_t bytes) {
+    atomic_fetch_sub_explicit(&account.heap, bytes, memory_order_relaxed);
+}
+
+uint64_t account_total(void) {
+    return pagerun_used_bytes() + pagerun_free_bytes() +
+           atomic_load_explicit(&heap.metadata, memory_order_relaxed) + offheap_bytes() + get(&account.external);
+}
+
+uint64_t account_room(void) {
+    uint64_t limit = get(&settings.memory_limit);
+    if (limit == UINT64_MAX)
+        return UINT64_MAX;
+    uint64_t total = account_total();
+    return total < limit ? limit - total : 0;
+}
+
+void account_note_peaks(void) {
+    raise_to(&account.peak_total, account_total());
+}
+
+void account_decide(void) {
+    struct limit_in limit = {
+        .limit = get(&settings.memory_limit),
+        .total_counted = account_total(),
+        .heap_free_resident = pagerun_free_bytes(),
+        .heap_in_use = account_heap(),
+        .live = get(&account.live),
+    };
+    struct pacer_in in = {
+        .live_bytes = get(&account.live),
+        .stack_bytes = get(&account.stack_bytes),
+        .global_bytes = get(&account.global_bytes),
+        .gc_percent = atomic_load_explicit(&settings.gc_percent, memory_order_relaxed),
+        .memory_limit_goal = limit.limit == UINT64_MAX ? UINT64_MAX : limit_goal(&limit),
+    };
+    struct pacer_out out = pacer_decide(&in);
+    set(&account.ratio_goal, pacer_goal_ratio(&in));
+    set(&account.goal, out.goal);
+    atomic_store_explicit(&account.by, (int)out.by, memory_order_relaxed);
+}
+
+void account_cycle(uint64_t live, uint64_t open, uint64_t stack_bytes, uint64_t global_bytes) {
+    set(&account.live, live);
+    set(&account.heap, live + open);
+    set(&account.stack_bytes, stack_bytes);
+    set(&account.global_bytes, global_bytes);
+    account_decide();
+}

@@ -1,0 +1,45 @@
+/*
+ * The books: bytes in objects, bytes held from the kernel, and the goal that both lead to. Owns the counters; decides
+ * with the pure policies (pacer, limit). Any thread; all relaxed atomics, each a counter of its own.
+ */
+#ifndef GC_ACCOUNT_H
+#define GC_ACCOUNT_H
+
+#include "gc/base.h"
+#include "gc/pacer.h"
+
+struct account {
+    _Atomic uint64_t heap;       /* live at the last cycle plus taken since; masks count when they are taken */
+    _Atomic uint64_t live;       /* marked by the last cycle */
+    _Atomic uint64_t goal;       /* UINT64_MAX: never */
+    _Atomic uint64_t ratio_goal; /* what the growth ratio alone asks for */
+    _Atomic int by;              /* enum pacer_by of the goal */
+    _Atomic uint64_t external;   /* declared by the program */
+    _Atomic uint64_t peak_heap, peak_total;
+    _Atomic uint64_t stack_bytes, global_bytes; /* roots of the last cycle */
+};
+
+extern struct account account;
+
+void account_init(void);
+
+/* Objects of `bytes` are about to be, or no longer, the program's. */
+void account_take(uint64_t bytes);
+void account_give(uint64_t bytes);
+
+static inline uint64_t account_heap(void) {
+    return atomic_load_explicit(&account.heap, memory_order_relaxed);
+}
+/* All bytes that count under the limit. */
+uint64_t account_total(void);
+/* What may still be taken from the kernel under the limit; UINT64_MAX without one. */
+uint64_t account_room(void);
+/* Raises the peaks to what is held now. After anything that took memory from the kernel. */
+void account_note_peaks(void);
+
+/* After a marking: the new live heap, of which `open` bytes more are still in masks. */
+void account_cycle(uint64_t live, uint64_t open, uint64_t stack_bytes, uint64_t global_bytes);
+/* Works out the goal from the settings as they are now. */
+void account_decide(void);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * Spans by size class and kind, as shared by all threads: the partly free ones, and the ones not swept since the last
+ * cycle. Owns those lists. Full spans and owned spans are in no list; the walk after marking finds them by their page
+ * records. A list's lock ranks above the page-run lock.
+ */
+#ifndef GC_CENTRAL_H
+#define GC_CENTRAL_H
+
+#include "gc/mutator.h"
+#include "gc/page.h"
+
+/*
+ * Gives the thread a new open mask for the class and kind. true: the mask has bits (typed and traced slots are zeroed).
+ * false: no memory. Inside S1 of `self`. `*slots` is how many slots the mask shows.
+ */
+bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, uint64_t room, unsigned *slots);
+/* How many bytes the next refill may take at most; for the test against the goal. */
+size_t central_refill_bytes(unsigned size_class);
+/* The thread gives back its mask and span. Inside S1 of `self`, or `self` is stopped or gone. Bytes given back. */
+uint64_t central_give_back(struct mutator *self, enum kind kind, unsigned size_class);
+
+/* Sweeps one unswept span of any class. false: none is left. Any thread that is not stopped. */
+bool central_sweep_one(void);
+/* Returns when no span is unswept and nobody is sweeping. Depth 0, blocked, cycle lock held. */
+void central_sweep_finish(void);
+
+/* With the world stopped, after marking, the epoch advanced: empties all lists... */
+void central_reset(void);
+/* ...and lists one span that has something live as unswept. */
+void central_list_unswept(page_index head);
+/* Sweeps a span whose owner is stopped; `open` are the bits its mask still shows in group `group`. */
+void central_sweep_owned(page_index head, unsigned group, uint64_t open);
+
+#endif

@@ -1,0 +1,51 @@
+/* See collector.h. Calls each room's init in the order of the arrow of includes. */
+#include "gc/collector.h"
+
+#include "gc/account.h"
+#include "gc/cycle.h"
+#include "gc/handle.h"
+#include "gc/heap.h"
+#include "gc/mark.h"
+#include "gc/mutator.h"
+#include "gc/offheap.h"
+#include "gc/os/os_time.h"
+#include "gc/pagerun.h"
+#include "gc/roots.h"
+#include "gc/settings.h"
+#include "gc/sizeclass.h"
+#include "gc/stats.h"
+#include "gc/stop.h"
+#include "gc/sweep.h"
+#include "gc/weak.h"
+
+struct settings settings;
+
+int collector_start(void) {
+    int64_t now = os_time_mono_ns();
+    sizeclass_init();
+    if (offheap_init() != 0 || heap_init(settings.verify) != 0)
+        return -1;
+    pagerun_init(settings.huge_pages);
+    if (mark_init() != 0 || mutator_init() != 0 || stop_init() != 0) {
+        pagerun_destroy();
+        heap_destroy();
+        return -1;
+    }
+    stats_init(now);
+    account_init();
+    cycle_init(now);
+    return 0;
+}
+
+void collector_end(void) {
+    cycle_end();
+    sweep_shutdown();
+    mark_shutdown();
+    if (mutator_self != NULL)
+        mutator_detach(mutator_self);
+    roots_forget();
+    handle_forget();
+    weak_forget();
+    pagerun_destroy();
+    heap_destroy();
+}

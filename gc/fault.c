@@ -1,0 +1,6 @@
+#include "gc/fault.h"
+#ifdef TERN_FAULTS
+enum fault fault_planted;
+#else
+typedef int fault_nothing;
+#endif

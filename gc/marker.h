@@ -1,0 +1,46 @@
+/*
+ * One marker and its inner loop, shared by mark.c (the cycle's side) and marker.c (the loop itself). See mark.h.
+ */
+#ifndef GC_MARKER_H
+#define GC_MARKER_H
+
+#include "gc/grey.h"
+#include "gc/page.h"
+
+/* Length of the rings: 16 objects in flight hide a memory access at about 5 ns of work each. */
+#define MARKER_RING_LENGTH 16
+
+struct marker {
+    struct grey_stack grey;
+    /* Copies, so that the loop need not load globals. */
+    uintptr_t base;
+    size_t grown;
+    struct page *pages;
+    uint64_t live_bytes;
+    bool parallel;    /* others mark too: bits are set atomically */
+    bool overflowed;  /* a push failed: some page is flagged PAGE_REGREY */
+    bool ring_order;  /* what is in use now */
+    bool fixed_order; /* the order is forced */
+    /* What the choice of an order looks at: objects marked, and those far from the one marked before. */
+    uint32_t marked, jumps;
+    uint32_t ring_looks; /* in ring order since the stack's was last tried */
+    page_index last_page;
+    uint64_t ring_objects, stack_objects; /* scanned in each order */
+    uintptr_t words[MARKER_RING_LENGTH];         /* words whose page record is on its way */
+    grey_entry objects[MARKER_RING_LENGTH];      /* objects whose first line is on its way */
+    unsigned word_at, object_at;
+    unsigned objects_held; /* entries of `objects` that are not 0 */
+    int64_t cpu_ns;
+};
+
+void marker_begin(struct marker *m, bool parallel);
+/* Words that may be pointers, from an object or a trace function. Any order. */
+void marker_visit(void *marker, const void *from, size_t words);
+/* Words of a root: what contains the word, and what ends just before it. */
+void marker_visit_root(void *marker, const void *from, size_t words);
+/* Scans until the marker's own stack is empty; gives work away meanwhile. */
+void marker_drain(struct marker *m);
+/* Queues an object that is marked already, so that its fields are looked at (again). */
+void marker_requeue(struct marker *m, page_index head, unsigned slot);
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * Thread records: attach, detach, blocked sections, parking, counters. Calls offheap, alloc (to give masks back) and
+ * gc/os. Never stops anybody: that is stop's business.
+ */
+#include "gc/mutator.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "gc/alloc.h"
+#include "gc/offheap.h"
+#include "gc/os/os_thread.h"
+#include "gc/settings.h"
+#include "gc/stop.h"
+
+_Thread_local struct mutator *mutator_self __attribute__((tls_model("initial-exec")));
+struct os_lock mutator_list_lock = OS_LOCK_INIT;
+struct mutator *mutator_list;
+static uint32_t count;                    /* under mutator_list_lock */
+static struct mutator_totals gone_totals; /* of detached threads; under mutator_list_lock */
+static pthread_key_t exit_key;
+
+static void detach_at_exit(void *value) {
+    if (mutator_self == value)
+        mutator_detach(value);
+}
+
+int mutator_init(void) {
+    static bool have_key;
+    memset(&gone_totals, 0, sizeof gone_totals);
+    if (have_key)
+        return 0;
+    int error = pthread_key_create(&exit_key, detach_at_exit);
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
+    have_key = true;
+    return 0;
+}
+
+struct mutator *mutator_attach(void) {
+    if (mutator_self != NULL)
+        return mutator_self;
+    struct mutator *self = offheap_zalloc(sizeof *self);
+    if (self == NULL)
+        return NULL;
+    self->tid = os_thread_id();
+    self->stress_left = settings.stress;
+    self->stress_random = settings.seed * 2 + 1;
+    int error = pthread_setspecific(exit_key, self);
+    if (error != 0 || os_thread_stack(&self->stack_lo, &self->stack_hi) != 0) {
+        pthread_setspecific(exit_key, NULL);
+        offheap_free(self);
+        errno = ENOMEM;
+        return NULL;
+    }
+    /* The signal handler must find the record from the moment that it is listed. */
+    mutator_self = self;
+    os_lock_acquire(&mutator_list_lock);
+    self->next = mutator_list;
+    mutator_list = self;
+    count++;
+    os_lock_release(&mutator_list_lock);
+    return self;
+}
+
+static void add_totals(const struct mutator *m, struct mutator_totals *out) {
+    for (unsigned c = 0; c < SIZECLASS_COUNT; c++)
+        out->slots[c] += atomic_load_explicit(&m->slots_taken[c], memory_order_relaxed);
+    for (unsigned k = 0; k < KIND_COUNT; k++)
+        for (unsigned c = 0; c < SIZECLASS_COUNT; c++)
+            out->slots[c] -=
+                (uint64_t)__builtin_popcountll(atomic_load_explicit(&m->masks[k][c].bits, memory_order_relaxed));
+    out->tiny_objects += atomic_load_explicit(&m->tiny_objects, memory_order_relaxed);
+    out->tiny_blocks += atomic_load_explicit(&m->tiny_blocks, memory_order_relaxed);
+    out->large_objects += atomic_load_explicit(&m->large_objects, memory_order_relaxed);
+    out->large_bytes += atomic_load_explicit(&m->large_bytes, memory_order_relaxed);
+}
+
+void mutator_detach(struct mutator *self) {
+    gc_check(self == mutator_self, "a thread can detach only itself");
+    mutator_enter(self);
+    alloc_give_back(self);
+    mutator_leave(self);
+    mutator_block(self);
+    os_lock_acquire(&mutator_list_lock);
+    for (struct mutator **link = &mutator_list; *link != NULL; link = &(*link)->next)
+        if (*link == self) {
+            *link = self->next;
+            break;
+        }
+    count--;
+    add_totals(self, &gone_totals);
+    os_lock_release(&mutator_list_lock);
+    mutator_self = NULL;
+    pthread_setspecific(exit_key, NULL);
+    offheap_free(self);
+}
+
+uint32_t mutator_count(void) {
+    return count;
+}
+
+void mutator_totals_read(struct mutator *self, struct mutator_totals *out) {
+    mutator_block(self);
+    os_lock_acquire(&mutator_list_lock);
+    *out = gone_totals;
+    for (const struct mutator *m = mutator_list; m != NULL; m = m->next)
+        add_totals(m, out);
+    os_lock_release(&mutator_list_lock);
+    mutator_unblock(self);
+}
+
+/*
+ * In the three below, depth 1 keeps the stop signal's handler from writing context and sp while they are half set:
+ * it returns, and the stopper waits for the acknowledgement or the state that follows.
+ */
+static void shield(struct mutator *self) {
+    atomic_store_explicit(&self->depth, 1, memory_order_relaxed);
+    compiler_barrier();
+}
+
+static void unshield(struct mutator *self) {
+    compiler_barrier();
+    atomic_store_explicit(&self->depth, 0, memory_order_relaxed);
+    compiler_barrier();
+}
+
+void mutator_park(struct mutator *self) {
+    do {
+        shield(self);
+        self->sp = os_spill(self->spill);
+        self->context = NULL;
+        stop_wait(self);
+        unshield(self);
+    } while (stop_requested());
+}
+
+void mutator_block(struct mutator *self) {
+    gc_check(atomic_load_explicit(&self->depth, memory_order_relaxed) == 0 &&
+                 atomic_load_explicit(&self->state, memory_order_relaxed) == MUTATOR_RUNNING,
+             "a blocking section was begun inside another one or inside the library");
+    shield(self);
+    self->sp = os_spill(self->spill);
+    self->context = NULL;
+    atomic_store_explicit(&self->state, MUTATOR_BLOCKED, memory_order_seq_cst);
+    if (stop_requested())
+        stop_notify();
+    unshield(self);
+}
+
+void mutator_unblock(struct mutator *self) {
+    shield(self);
+    for (;;) {
+        /* Dekker with stop_world: it writes stop_word, then reads state; both seq_cst, so one of us sees the other. */
+        atomic_store_explicit(&self->state, MUTATOR_RUNNING, memory_order_seq_cst);
+        uint32_t word = atomic_load_explicit(&stop_word, memory_order_seq_cst);
+        if ((word & 1) == 0)
+            break;
+        atomic_store_explicit(&self->state, MUTATOR_BLOCKED, memory_order_seq_cst);
+        stop_notify();
+        os_futex_wait(&stop_word, word, -1);
+    }
+    unshield(self);
+    if (stop_requested())
+        mutator_park(self);
+}

@@ -1,0 +1,130 @@
+/*
+ * A mutator is an attached thread. This room owns the thread record, the list of records and its lock, and S1: the
+ * sections in which a thread is not stopped.
+ *
+ * Rule S1. Between mutator_enter and mutator_leave a thread may hold the library's locks and half-changed structures:
+ * the stop signal's handler sees the depth and returns, and mutator_leave parks the thread if a stop was asked for
+ * meanwhile. No callback, no wait for another thread's progress and no stop may happen inside; sections do not nest.
+ *
+ * Blocked. Between mutator_block and mutator_unblock a thread counts as stopped: its registers are spilled, its stack
+ * above the recorded pointer is a root, and it promises not to touch the heap. Locks that are held across a stop are
+ * taken only so (gc/cycle.h).
+ */
+#ifndef GC_MUTATOR_H
+#define GC_MUTATOR_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "gc/base.h"
+#include "gc/os/os_futex.h"
+#include "gc/os/os_signal.h"
+#include "gc/os/os_spill.h"
+#include "gc/page.h"
+#include "gc/sizeclass.h"
+
+/* The open mask of one class and kind: the next free bit is the next object. Two words, so that four share a line. */
+struct open_mask {
+    /* Free slots of the group. Written by the owner (release, after the address is formed), read by a stopper. */
+    _Atomic uint64_t bits;
+    char *base; /* address of the group's first slot; by the owner, inside S1 */
+};
+
+/* Where an open mask comes from. By the owner inside S1; by the collector while the owner is stopped: read only. */
+struct open_span {
+    page_index index; /* head of the owned span; 0: none */
+    uint32_t group;   /* the group shown in the mask */
+};
+
+enum mutator_state { MUTATOR_RUNNING, MUTATOR_BLOCKED };
+
+struct mutator {
+    struct open_mask masks[KIND_COUNT][SIZECLASS_COUNT];
+    struct open_span spans[KIND_COUNT][SIZECLASS_COUNT];
+
+    /* The open block of pointer-free objects under 16 bytes. By the owner; read when it is stopped. */
+    char *tiny_base;              /* NULL: none */
+    _Atomic uint32_t tiny_offset; /* 0..16; relaxed, after the address is formed (S2) */
+
+    /* Stopping. */
+    _Atomic uint32_t depth; /* > 0: inside S1; by the owner, relaxed: its readers are its own signal handler and stop */
+    _Atomic uint32_t state; /* enum mutator_state; seq_cst against stop_word (Dekker) */
+    _Atomic uint32_t ack;   /* the stop_word it stopped for; release after context and sp are written */
+    uintptr_t sp;           /* lowest stack word that is a root; valid when stopped or blocked */
+    void *context;          /* ucontext of the interrupted code, or NULL when it stopped by itself */
+    uintptr_t spill[OS_SPILL_WORDS]; /* callee-saved registers when context is NULL */
+    uintptr_t stack_lo, stack_hi;    /* of the thread's own stack; read-only once attached */
+    void *start_argument;            /* of tern_pthread_create: a root until the thread's function returns */
+
+    pid_t tid;
+    struct mutator *next; /* under mutator_list_lock */
+    uint32_t stress_left;  /* slow paths until the next stress collection; 0: never */
+    uint64_t stress_random; /* state of the generator that draws it */
+
+    /* Counters, by the owner inside S1 (tiny: outside); relaxed; read by anybody. */
+    _Atomic uint64_t slots_taken[SIZECLASS_COUNT]; /* slots in masks taken so far, less those given back */
+    _Atomic uint64_t tiny_objects, tiny_blocks;
+    _Atomic uint64_t large_objects, large_bytes;
+};
+
+extern _Thread_local struct mutator *mutator_self __attribute__((tls_model("initial-exec")));
+
+/* Odd while a stop is asked for or on; each stop has a value of its own. seq_cst against mutator.state. */
+extern _Atomic uint32_t stop_word;
+
+static inline bool stop_requested(void) {
+    return unlikely(atomic_load_explicit(&stop_word, memory_order_relaxed) & 1);
+}
+
+/* Waits, counted as stopped, until no stop is asked for. Depth 0. */
+void mutator_park(struct mutator *self);
+
+static inline void mutator_enter(struct mutator *self) {
+    gc_check(atomic_load_explicit(&self->depth, memory_order_relaxed) == 0,
+             "the library was entered from a signal handler or a callback that interrupted it; "
+             "signal handlers must not allocate");
+    atomic_store_explicit(&self->depth, 1, memory_order_relaxed);
+    compiler_barrier();
+}
+
+static inline void mutator_leave(struct mutator *self) {
+    compiler_barrier();
+    atomic_store_explicit(&self->depth, 0, memory_order_relaxed);
+    compiler_barrier();
+    if (stop_requested())
+        mutator_park(self);
+}
+
+/* Blocked from here on; what callers hold in registers and on the stack stays a root. Depth 0. */
+void mutator_block(struct mutator *self);
+/* Waits while a stop is on, then runs. */
+void mutator_unblock(struct mutator *self);
+
+/* The calling thread's record, attaching it when it has none. NULL with errno ENOMEM. Depth 0. May block. */
+struct mutator *mutator_attach(void);
+static inline struct mutator *mutator_get(void) {
+    struct mutator *self = mutator_self;
+    return likely(self != NULL) ? self : mutator_attach();
+}
+/* Gives back masks, publishes counters, leaves the list. Depth 0. May block. */
+void mutator_detach(struct mutator *self);
+
+int mutator_init(void); /* makes the key whose destructor detaches; 0 or -1 with errno */
+
+/* The list, for whoever holds its lock: attach and detach wait meanwhile. Taken blocked or by a non-mutator. */
+extern struct os_lock mutator_list_lock;
+extern struct mutator *mutator_list;
+uint32_t mutator_count(void);
+
+/* Calls visit for each mutator with the list lock held inside S1 of `self`; for counters. */
+void mutator_each(struct mutator *self, void (*visit)(struct mutator *each, void *context), void *context);
+
+/* Counters of threads that are gone; under the list lock. */
+struct mutator_totals {
+    uint64_t slots[SIZECLASS_COUNT]; /* handed out */
+    uint64_t tiny_objects, tiny_blocks, large_objects, large_bytes;
+};
+/* Sums the counters of living and gone threads: slots handed out, not slots in masks. */
+void mutator_totals_read(struct mutator *self, struct mutator_totals *out);
+
+#endif

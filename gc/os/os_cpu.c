@@ -1,0 +1,41 @@
+/* os_cpu: how many processors the program may use (see os_cpu.h). */
+#define _GNU_SOURCE 1
+#include "gc/os/os_cpu.h"
+
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gc/os/os_cgroup.h"
+
+/* Room for the affinity mask of 32768 processors. The kernel refuses a mask shorter than its own, whose
+ * largest configuration is 8192; glibc's cpu_set_t stops at 1024. */
+#define MASK_WORDS 512
+
+static int affinity_count(void) {
+    unsigned long mask[MASK_WORDS];
+    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    int count = 0;
+    for (long i = 0; i < bytes / (long)sizeof mask[0]; i++) {
+        count += __builtin_popcountl(mask[i]);
+    }
+    return count;
+}
+
+int os_cpu_combine(int affinity, double quota) {
+    int count = affinity < 1 ? 1 : affinity;
+    if (!(quota > 0) || quota >= (double)count) {
+        return count;
+    }
+    int whole = (int)quota;
+    return (double)whole < quota ? whole + 1 : whole;
+}
+
+int os_cpu_count(void) {
+    double quota = 0;
+    if (!os_cgroup_cpu_quota("", &quota)) {
+        quota = 0;
+    }
+    int affinity = affinity_count();
+    return os_cpu_combine(affinity > 0 ? affinity : (int)sysconf(_SC_NPROCESSORS_ONLN), quota);
+}

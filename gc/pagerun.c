@@ -1,0 +1,354 @@
+/*
+ * Free runs in bins by length, merged at once, last freed first out; growth by 2 MiB; return to the kernel.
+ * Calls heap (records) and gc/os/os_mem.
+ *
+ * The kernel's page faults are the dearest thing in most runs, so memory comes in populated 2 MiB pieces with huge
+ * pages. A run is warm when all its pages are resident; cold runs (some pages returned or never populated) are used
+ * only when no warm one fits.
+ */
+#include "gc/pagerun.h"
+
+#include <errno.h>
+
+#include "gc/heap.h"
+#include "gc/os/os_futex.h"
+#include "gc/os/os_mem.h"
+#include "gc/sizeclass.h"
+
+#define CHUNK_PAGES (OS_HUGE_PAGE / PAGE_BYTES)
+/* Near the limit the heap grows by this instead of by 2 MiB: the pages of one block of the smallest large sizes. */
+#define SMALL_STEP_PAGES ((size_t)8)
+/* Lengths 1..63 have a bin each, longer ones a bin for each power of two. */
+#define EXACT_BINS 63
+#define BINS       (EXACT_BINS + 26)
+
+static struct {
+    struct os_lock lock;
+    page_index bins[2][BINS]; /* [cold]; heads of doubly linked lists; under lock */
+    uint64_t *cold;           /* one bit a page: not resident; under lock */
+    page_index end;           /* first page never grown; under lock */
+    bool huge_pages;
+    _Atomic size_t used, free_warm; /* pages; changed under lock, read relaxed */
+    _Atomic uint64_t returned;      /* bytes */
+} runs;
+
+static size_t cold_bytes(void) {
+    return align_up((heap.reserved >> PAGE_SHIFT) / 8 + 8, os_mem_page_size());
+}
+
+void pagerun_init(bool huge_pages) {
+    runs.huge_pages = huge_pages;
+    runs.end = 1;
+    runs.cold = os_mem_reserve(cold_bytes(), os_mem_page_size());
+    gc_check(runs.cold != NULL && os_mem_commit(runs.cold, cold_bytes()) == 0, "no address space for the heap's maps");
+    for (int c = 0; c < 2; c++)
+        for (int i = 0; i < BINS; i++)
+            runs.bins[c][i] = 0;
+    atomic_store_explicit(&runs.used, 0, memory_order_relaxed);
+    atomic_store_explicit(&runs.free_warm, 0, memory_order_relaxed);
+    atomic_store_explicit(&runs.returned, 0, memory_order_relaxed);
+}
+
+void pagerun_destroy(void) {
+    os_mem_unreserve(runs.cold, cold_bytes());
+    runs.cold = NULL;
+}
+
+static unsigned bin_of(size_t pages) {
+    if (pages <= EXACT_BINS)
+        return (unsigned)pages - 1;
+    return EXACT_BINS + (63 - (unsigned)__builtin_clzll(pages)) - 6;
+}
+
+/* Residency of single pages. */
+
+static bool is_cold(page_index i) {
+    return runs.cold[i / 64] >> i % 64 & 1;
+}
+
+static size_t count_cold(page_index first, size_t pages) {
+    size_t count = 0;
+    page_index i = first, end = first + (page_index)pages;
+    while (i < end) {
+        if (i % 64 == 0 && end - i >= 64) {
+            count += (size_t)__builtin_popcountll(runs.cold[i / 64]);
+            i += 64;
+        } else {
+            count += is_cold(i++);
+        }
+    }
+    return count;
+}
+
+static void set_cold(page_index first, size_t pages, bool cold) {
+    page_index i = first, end = first + (page_index)pages;
+    while (i < end) {
+        if (i % 64 == 0 && end - i >= 64) {
+            runs.cold[i / 64] = cold ? UINT64_MAX : 0;
+            i += 64;
+        } else {
+            uint64_t bit = UINT64_C(1) << i % 64;
+            runs.cold[i / 64] = cold ? runs.cold[i / 64] | bit : runs.cold[i / 64] & ~bit;
+            i++;
+        }
+    }
+}
+
+/* Lists of free runs. */
+
+static void set_use(page_index i, enum page_use use) {
+    atomic_store_explicit(&heap_page(i)->use, (uint8_t)use, memory_order_release);
+}
+
+static void insert(page_index first, size_t pages, size_t cold) {
+    struct page *head = heap_page(first);
+    struct page *last = heap_page(first + (page_index)pages - 1);
+    page_index *bin = &runs.bins[cold != 0][bin_of(pages)];
+    set_use(first, PAGE_FREE);
+    set_use(first + (page_index)pages - 1, PAGE_FREE);
+    head->run.pages = last->run.pages = (uint32_t)pages;
+    head->run.cold = (uint32_t)cold;
+    head->run.list_prev = 0;
+    head->next = *bin;
+    if (*bin != 0)
+        heap_page(*bin)->run.list_prev = first;
+    *bin = first;
+}
+
+static void unlink_run(page_index first) {
+    struct page *head = heap_page(first);
+    size_t pages = head->run.pages;
+    if (head->run.list_prev != 0)
+        heap_page(head->run.list_prev)->next = head->next;
+    else
+        runs.bins[head->run.cold != 0][bin_of(pages)] = head->next;
+    if (head->next != 0)
+        heap_page(head->next)->run.list_prev = head->run.list_prev;
+    set_use(first, PAGE_NONE);
+    set_use(first + (page_index)pages - 1, PAGE_NONE);
+}
+
+/* Merges the pages with free neighbours and lists the result. They are not counted in free_warm here. */
+static void insert_merged(page_index first, size_t pages, size_t cold) {
+    if (first > 1 && atomic_load_explicit(&heap_page(first - 1)->use, memory_order_relaxed) == PAGE_FREE) {
+        page_index left = first - heap_page(first - 1)->run.pages;
+        pages += heap_page(left)->run.pages;
+        cold += heap_page(left)->run.cold;
+        unlink_run(left);
+        first = left;
+    }
+    page_index after = first + (page_index)pages;
+    if (after < runs.end && atomic_load_explicit(&heap_page(after)->use, memory_order_relaxed) == PAGE_FREE) {
+        pages += heap_page(after)->run.pages;
+        cold += heap_page(after)->run.cold;
+        unlink_run(after);
+    }
+    insert(first, pages, cold);
+}
+
+static page_index find(bool cold, size_t pages) {
+    unsigned bin = bin_of(pages);
+    for (page_index i = runs.bins[cold][bin]; i != 0; i = heap_page(i)->next)
+        if (heap_page(i)->run.pages >= pages)
+            return i;
+    for (bin++; bin < BINS; bin++)
+        if (runs.bins[cold][bin] != 0)
+            return runs.bins[cold][bin];
+    return 0;
+}
+
+/* Cuts `pages` from the front of a listed run. The cold pages of the part become resident in the books. */
+static struct pagerun cut(page_index first, size_t pages) {
+    struct page *head = heap_page(first);
+    size_t whole = head->run.pages, cold = head->run.cold;
+    size_t cold_here = cold == 0 ? 0 : cold == whole ? pages : count_cold(first, pages);
+    unlink_run(first);
+    if (whole > pages)
+        insert(first + (page_index)pages, whole - pages, cold - cold_here);
+    struct pagerun out = {first, cold_here == 0, cold_here == pages};
+    if (cold_here != 0) {
+        if (pages <= PAGERUN_POPULATE_PAGES) {
+            if (os_mem_populate(heap_address(first), pages << PAGE_SHIFT) != 0) {
+                insert_merged(first, pages, cold_here);
+                return (struct pagerun){0};
+            }
+            out.populated = true;
+        }
+        set_cold(first, pages, false);
+    }
+    atomic_fetch_add_explicit(&runs.used, pages, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&runs.free_warm, pages - cold_here, memory_order_relaxed);
+    return out;
+}
+
+/* Adds pages at the end of the heap: resident ones, or cold ones when a long run is wanted. */
+static bool grow(size_t wanted, uint64_t room) {
+    size_t used_chunk = (runs.end - 1) % CHUNK_PAGES;
+    size_t chunk_rest = CHUNK_PAGES - used_chunk;
+    size_t step = wanted <= chunk_rest ? chunk_rest : chunk_rest + align_up(wanted - chunk_rest, CHUNK_PAGES);
+    bool populate = wanted <= CHUNK_PAGES;
+    if (populate && (step << PAGE_SHIFT) > room) {
+        step = align_up(wanted, SMALL_STEP_PAGES);
+        /* A huge page would make all 2 MiB resident at the first touch. */
+        if (runs.huge_pages)
+            os_mem_advise_huge(heap_address(runs.end - (page_index)used_chunk), OS_HUGE_PAGE * (step > chunk_rest ? 2 : 1),
+                               false);
+    } else if (runs.huge_pages && used_chunk == 0) {
+        os_mem_advise_huge(heap_address(runs.end), step << PAGE_SHIFT, true);
+    }
+    size_t bytes = step << PAGE_SHIFT;
+    size_t at = (size_t)runs.end << PAGE_SHIFT;
+    if (at + bytes > heap.reserved)
+        return false;
+    if (os_mem_commit(heap_address(runs.end), bytes) != 0 || heap_grow_records(at + bytes) != 0)
+        return false;
+    page_index first = runs.end;
+    if (populate && os_mem_populate(heap_address(first), bytes) != 0)
+        populate = false;
+    runs.end += (page_index)step;
+    if (!populate)
+        set_cold(first, step, true);
+    else
+        atomic_fetch_add_explicit(&runs.free_warm, step, memory_order_relaxed);
+    insert_merged(first, step, populate ? 0 : step);
+    return true;
+}
+
+/* Returns the resident pages of one piece of a listed run; the run is listed anew. */
+static uint64_t release_piece(page_index run, page_index first, size_t pages) {
+    size_t cold = count_cold(first, pages);
+    if (cold == pages || os_mem_release(heap_address(first), pages << PAGE_SHIFT) != 0)
+        return 0;
+    size_t whole = heap_page(run)->run.pages, cold_before = heap_page(run)->run.cold;
+    unlink_run(run);
+    set_cold(first, pages, true);
+    insert(run, whole, cold_before + pages - cold);
+    atomic_fetch_sub_explicit(&runs.free_warm, pages - cold, memory_order_relaxed);
+    uint64_t bytes = (uint64_t)(pages - cold) << PAGE_SHIFT;
+    atomic_fetch_add_explicit(&runs.returned, bytes, memory_order_relaxed);
+    return bytes;
+}
+
+/* Longest runs first. A released run moves to a cold list of its bin, so each list is walked by remembering next. */
+static uint64_t release(uint64_t bytes, bool whole_chunks) {
+    uint64_t done = 0;
+    for (int cold = 0; cold < 2; cold++)
+        for (int bin = BINS - 1; bin >= 0 && done < bytes; bin--) {
+            page_index next;
+            for (page_index i = runs.bins[cold][bin]; i != 0 && done < bytes; i = next) {
+                next = heap_page(i)->next;
+                size_t pages = heap_page(i)->run.pages;
+                page_index from = i, to = i + (page_index)pages;
+                if (whole_chunks) {
+                    from = (page_index)align_up(i - 1, CHUNK_PAGES) + 1;
+                    to = (page_index)align_down(to - 1, CHUNK_PAGES) + 1;
+                    for (; from < to && done < bytes; from += CHUNK_PAGES)
+                        done += release_piece(i, from, CHUNK_PAGES);
+                } else if (heap_page(i)->run.cold != pages) {
+                    /* No more than is needed, in small steps: what stays resident is warm. */
+                    size_t need = align_up((size_t)((bytes - done + PAGE_BYTES - 1) >> PAGE_SHIFT), SMALL_STEP_PAGES);
+                    done += release_piece(i, from, heap_page(i)->run.cold == 0 && need < pages ? need : pages);
+                }
+            }
+        }
+    return done;
+}
+
+static uint64_t release_both(uint64_t bytes, bool small_too) {
+    uint64_t done = release(bytes, true);
+    if (done < bytes && small_too)
+        done += release(bytes - done, false);
+    return done;
+}
+
+struct pagerun pagerun_take(size_t pages, uint64_t room) {
+    struct pagerun out = {0};
+    os_lock_acquire(&runs.lock);
+    page_index i = find(false, pages);
+    if (i == 0) {
+        uint64_t bytes = (uint64_t)pages << PAGE_SHIFT;
+        if (bytes > room)
+            room += release_both(bytes - room, true);
+        i = find(true, pages);
+        if (i == 0 && grow(pages, room)) {
+            i = find(false, pages);
+            if (i == 0)
+                i = find(true, pages);
+        }
+    }
+    if (i != 0)
+        out = cut(i, pages);
+    os_lock_release(&runs.lock);
+    if (out.first == 0)
+        errno = ENOMEM;
+    return out;
+}
+
+void pagerun_give(page_index first, size_t pages) {
+    os_lock_acquire(&runs.lock);
+    for (page_index i = first; i < first + pages; i++) {
+        struct page *page = heap_page(i);
+        atomic_store_explicit(&page->slot_count, 0, memory_order_relaxed);
+        set_use(i, PAGE_NONE);
+    }
+    atomic_fetch_sub_explicit(&runs.used, pages, memory_order_relaxed);
+    atomic_fetch_add_explicit(&runs.free_warm, pages, memory_order_relaxed);
+    insert_merged(first, pages, 0);
+    os_lock_release(&runs.lock);
+}
+
+uint64_t pagerun_release(uint64_t bytes, bool small_too) {
+    os_lock_acquire(&runs.lock);
+    uint64_t done = release_both(bytes, small_too);
+    os_lock_release(&runs.lock);
+    return done;
+}
+
+uint64_t pagerun_used_bytes(void) {
+    return (uint64_t)atomic_load_explicit(&runs.used, memory_order_relaxed) << PAGE_SHIFT;
+}
+
+uint64_t pagerun_free_bytes(void) {
+    return (uint64_t)atomic_load_explicit(&runs.free_warm, memory_order_relaxed) << PAGE_SHIFT;
+}
+
+uint64_t pagerun_returned_bytes(void) {
+    return atomic_load_explicit(&runs.returned, memory_order_relaxed);
+}
+
+void pagerun_check(void) {
+    os_lock_acquire(&runs.lock);
+    size_t warm = 0, used = 0;
+    bool free_before = false;
+    for (page_index i = 1; i < runs.end;) {
+        struct page *page = heap_page(i);
+        size_t pages;
+        bool free = false;
+        switch (atomic_load_explicit(&page->use, memory_order_relaxed)) {
+        case PAGE_FREE:
+            pages = page->run.pages;
+            gc_check(heap_page(i + (page_index)pages - 1)->run.pages == pages, "a free run's ends differ");
+            gc_check(!free_before, "two free runs were not merged");
+            gc_check(count_cold(i, pages) == page->run.cold, "a free run's cold pages are miscounted");
+            warm += pages - page->run.cold;
+            free = true;
+            break;
+        case PAGE_SMALL:
+            pages = sizeclass_table[page->size_class].pages;
+            used += pages;
+            break;
+        case PAGE_LARGE:
+            pages = page->large.pages;
+            used += pages;
+            break;
+        default:
+            pages = 1; /* taken, not made into anything yet */
+            used += 1;
+        }
+        free_before = free;
+        i += (page_index)pages;
+    }
+    gc_check(warm == atomic_load_explicit(&runs.free_warm, memory_order_relaxed), "free pages are miscounted");
+    gc_check(used == atomic_load_explicit(&runs.used, memory_order_relaxed), "used pages are miscounted");
+    os_lock_release(&runs.lock);
+}

@@ -1,0 +1,51 @@
+/*
+ * Runs of 8 KiB pages: who may have them, which are resident, what goes back to the kernel. Owns the free
+ * runs, the residency bitmap and the page-run lock (rank: innermost but for off-heap). Free runs merge at
+ * once with their neighbours; the run freed last is given out first, since its memory is the warmest.
+ *
+ * Callers are inside S1, or hold the cycle lock with the world stopped or running.
+ */
+#ifndef GC_PAGERUN_H
+#define GC_PAGERUN_H
+
+#include "gc/base.h"
+#include "gc/page.h"
+
+void pagerun_init(bool huge_pages);
+void pagerun_destroy(void);
+
+/* How a run comes back from pagerun_take. */
+struct pagerun {
+    page_index first; /* 0: no memory to be had */
+    bool populated;   /* false: the caller populates it (outside S1) before it counts on it being there */
+    bool zeroed;      /* fresh from the kernel: all zero once populated */
+};
+
+/* Runs up to this long are populated here, in one bounded piece; longer ones by the caller. */
+#define PAGERUN_POPULATE_PAGES (OS_HUGE_PAGE / PAGE_BYTES)
+
+/*
+ * Takes `pages` pages, resident ones first. The pages' records are PAGE_NONE; the caller makes a span or a
+ * large object of them. `limit` is how many bytes the library may hold in all: near it growth comes in small
+ * steps and free memory elsewhere is returned first; it never makes the call fail.
+ */
+struct pagerun pagerun_take(size_t pages, uint64_t limit);
+
+/* Gives back the run; its records become those of a free run. */
+void pagerun_give(page_index first, size_t pages);
+
+/*
+ * Returns free resident memory to the kernel: at least `bytes` if there is so much, whole 2 MiB pieces first,
+ * and with `small_too` smaller ones. Returns the bytes returned.
+ */
+uint64_t pagerun_release(uint64_t bytes, bool small_too);
+
+/* Bytes; relaxed readings. */
+uint64_t pagerun_used_bytes(void);     /* pages of spans and large objects */
+uint64_t pagerun_free_bytes(void);     /* free and resident */
+uint64_t pagerun_returned_bytes(void); /* given back so far, in all */
+
+/* Walks free runs and residency; aborts when anything is inconsistent. Level-2 assertion and tests. */
+void pagerun_check(void);
+
+#endif

@@ -1,0 +1,56 @@
+/* See stats.h. Calls histogram and os_futex. */
+#include "gc/stats.h"
+
+#include <string.h>
+
+#include "gc/settings.h"
+
+static struct stats_cycles now;
+static struct os_lock lock = OS_LOCK_INIT;
+
+void stats_init(int64_t start_ns) {
+    memset(&now, 0, sizeof now);
+    histogram_init(&now.pauses);
+    now.start_ns = start_ns;
+}
+
+uint64_t stats_add(const struct stats_one *one) {
+    os_lock_acquire(&lock);
+    uint64_t number = ++now.collections;
+    now.forced += one->forced;
+    histogram_add(&now.pauses, (uint64_t)one->pause_ns);
+    if ((uint64_t)one->stopping_ns > now.stopping_max_ns)
+        now.stopping_max_ns = (uint64_t)one->stopping_ns;
+    now.stop_cpu_ns += one->stop_cpu_ns;
+    now.mark_cpu_ns += one->mark_cpu_ns;
+    now.sweep_cpu_ns += one->sweep_cpu_ns;
+    now.other_cpu_ns += one->other_cpu_ns;
+    os_lock_release(&lock);
+    return number;
+}
+
+uint64_t stats_limit_passed(uint64_t bytes) {
+    os_lock_acquire(&lock);
+    uint64_t times = ++now.limit_passed;
+    if (bytes > now.limit_passed_by)
+        now.limit_passed_by = bytes;
+    os_lock_release(&lock);
+    return times;
+}
+
+void stats_limiter_skipped(void) {
+    os_lock_acquire(&lock);
+    now.limiter_skipped++;
+    os_lock_release(&lock);
+}
+
+void stats_copy(struct stats_cycles *out) {
+    os_lock_acquire(&lock);
+    *out = now;
+    os_lock_release(&lock);
+}
+
+double stats_gc_cpu_percent(int64_t gc_cpu_ns, int64_t now_ns) {
+    double all = (double)(now_ns - now.start_ns) * settings.processors;
+    return all > 0 ? 100.0 * (double)gc_cpu_ns / all : 0;
+}
