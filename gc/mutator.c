@@ -16,7 +16,7 @@
 _Thread_local struct mutator *mutator_self __attribute__((tls_model("initial-exec")));
 struct os_lock mutator_list_lock = OS_LOCK_INIT;
 struct mutator *mutator_list;
-static uint32_t count;                    /* under mutator_list_lock */
+static _Atomic uint32_t count;            /* changed under mutator_list_lock, read by anybody; relaxed */
 static struct mutator_totals gone_totals; /* of detached threads; under mutator_list_lock */
 static pthread_key_t exit_key;
 
@@ -60,7 +60,7 @@ struct mutator *mutator_attach(void) {
     os_lock_acquire(&mutator_list_lock);
     self->next = mutator_list;
     mutator_list = self;
-    count++;
+    atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
     os_lock_release(&mutator_list_lock);
     return self;
 }
@@ -90,7 +90,7 @@ void mutator_detach(struct mutator *self) {
             *link = self->next;
             break;
         }
-    count--;
+    atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
     add_totals(self, &gone_totals);
     os_lock_release(&mutator_list_lock);
     mutator_self = NULL;
@@ -99,7 +99,7 @@ void mutator_detach(struct mutator *self) {
 }
 
 uint32_t mutator_count(void) {
-    return count;
+    return atomic_load_explicit(&count, memory_order_relaxed);
 }
 
 void mutator_totals_read(struct mutator *self, struct mutator_totals *out) {

@@ -93,6 +93,16 @@ int roots_remove(const void *from) {
     return error == 0 ? 0 : -1;
 }
 
+const struct os_range *roots_registered(size_t *count) {
+    *count = registered.count;
+    return registered.ranges;
+}
+
+const struct os_range *roots_segments(size_t *count) {
+    *count = settings.data_segments ? segments.count : 0;
+    return segments.ranges;
+}
+
 void roots_forget(void) {
     offheap_free(registered.ranges);
     registered.ranges = NULL;

@@ -6,6 +6,7 @@
 #define GC_ROOTS_H
 
 #include "gc/base.h"
+#include "gc/os/os_segment.h"
 
 struct mutator;
 
@@ -22,6 +23,9 @@ struct roots_size {
 struct roots_size roots_each(roots_visit *visit, void *context);
 /* Stops the world by `stop` while the loader's lock is held (rule S7), and notes all writable data segments. */
 void roots_stop_with_segments(void (*stop)(void));
+/* What the two kinds of ranges are at this stop; for the verifier, which visits them with code of its own. */
+const struct os_range *roots_registered(size_t *count);
+const struct os_range *roots_segments(size_t *count);
 /* Forgets all registered ranges. At shutdown. */
 void roots_forget(void);
 /* Visits one stopped mutator's registers and stacks; bytes visited. For roots_each and tests. */

@@ -55,6 +55,16 @@ static inline uint64_t next_random(uint64_t *state) {
     return *state * UINT64_C(2685821657736338717);
 }
 
+/*
+ * The private jemalloc takes all of its locks before a fork and makes them anew in the child.
+ * ThreadSanitizer's checks of pthread mutexes give up at 64 held, and believe that the child still holds
+ * them. The library's own locks are not among what they look at.
+ */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) {
+    return "detect_deadlocks=0:report_mutex_bugs=0";
+}
+
 /* Runs function(argument) in a child whose standard error goes into `text`; its wait status. */
 static inline int in_child(int (*function)(void *), void *argument, char *text, size_t bytes) {
     int ends[2];

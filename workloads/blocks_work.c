@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "workloads/measure.h"
 
@@ -119,22 +120,29 @@ static uint64_t share(uint64_t whole, unsigned threads, unsigned index) {
     return whole / threads + (index < whole % threads);
 }
 
+/* Zeroed memory that is resident at once, so that it counts as there before the first allocation. */
+static void *new_pages(size_t bytes) {
+    void *pages =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
 static int prepare(struct worker *w) {
     if (!w->keep)
         return 0;
-    w->ring = calloc(w->keep, sizeof *w->ring);
-    w->ring_made = calloc(w->keep, sizeof *w->ring_made);
+    w->ring = new_pages(w->keep * sizeof *w->ring);
+    w->ring_made = new_pages(w->keep * sizeof *w->ring_made);
     return w->ring && w->ring_made ? w->backend->root_add(w->ring, w->keep * sizeof *w->ring) : -1;
 }
 
 static void clean_up(struct worker *w) {
-    if (w->ring) {
-        for (uint64_t place = 0; place < w->keep; place++)
-            w->backend->release(w->ring[place]);
-        w->backend->root_remove(w->ring, w->keep * sizeof *w->ring);
-    }
-    free(w->ring);
-    free(w->ring_made);
+    if (!w->ring || !w->ring_made)
+        return;
+    for (uint64_t place = 0; place < w->keep; place++)
+        w->backend->release(w->ring[place]);
+    w->backend->root_remove(w->ring, w->keep * sizeof *w->ring);
+    munmap(w->ring, w->keep * sizeof *w->ring);
+    munmap(w->ring_made, w->keep * sizeof *w->ring_made);
 }
 
 /* Runs all workers. 0, or an errno value when a thread could not be made; those that were are finished. */

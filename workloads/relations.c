@@ -39,8 +39,7 @@ const char *const relation_claims[RELATION_COUNT] = {
     [RELATION_LIMIT_KEPT] = "no limit is passed by more than one block",
     [RELATION_LIMIT_STEEP] = "a quarter of the limit: more than four times the collections",
     [RELATION_SPIRAL_FINISHES] = "with twice the limit live the program still finishes",
-    [RELATION_SPIRAL_CPU_BOUNDED] =
-        "and the collector stays near or under half of the CPU, its first second aside",
+    [RELATION_SPIRAL_CPU_BOUNDED] = "and the collector is held near half of the CPU, its first second aside",
     [RELATION_SPIRAL_SAYS_SO] = "and one line says by how much the limit was passed",
 };
 

@@ -72,7 +72,7 @@ int os_thread_stack(uintptr_t *lo, uintptr_t *hi) {
     *hi = (uintptr_t)addr + bytes;
     /* For the main thread glibc ends the stack with the page of the first frame. argv and the environment lie
      * above, and a program may keep pointers there. */
-    uintptr_t end = main_stack_end(*hi - 1);
+    uintptr_t end = os_thread_id() == getpid() ? main_stack_end(*hi - 1) : 0;
     if (end > *hi) {
         *hi = end;
     }
