@@ -48,12 +48,27 @@ uint64_t account_total(void) {
            atomic_load_explicit(&heap.metadata, memory_order_relaxed) + offheap_bytes() + get(&account.external);
 }
 
-uint64_t account_room(void) {
-    uint64_t limit = get(&settings.memory_limit);
-    if (limit == UINT64_MAX)
-        return UINT64_MAX;
-    uint64_t total = account_total();
-    return total < limit ? limit - total : 0;
+/*
+ * Up to this goal the heap grows in small steps once it is near it: a whole 2 MiB piece for the last block would be a
+ * large part of what is held (8 MiB goal: 2 MiB are 25 %). Beyond, huge pages matter more than 2 MiB.
+ */
+#define SMALL_GOAL_BYTES (64 * MIB)
+/* The step then, as a share of the goal, and its least. */
+#define SMALL_STEP_SHARE 64
+#define SMALL_STEP_LEAST (64 * KIB)
+
+struct pagerun_growth account_growth(void) {
+    struct pagerun_growth growth = {UINT64_MAX, PAGERUN_POPULATE_PAGES * PAGE_BYTES};
+    uint64_t limit = get(&settings.memory_limit), goal = get(&account.goal);
+    if (limit != UINT64_MAX) {
+        uint64_t total = account_total();
+        growth.room = total < limit ? limit - total : 0;
+    }
+    if (goal <= SMALL_GOAL_BYTES && pagerun_used_bytes() + pagerun_free_bytes() + growth.step > goal) {
+        uint64_t step = goal / SMALL_STEP_SHARE;
+        growth.step = step > SMALL_STEP_LEAST ? align_up(step, SMALL_STEP_LEAST) : SMALL_STEP_LEAST;
+    }
+    return growth;
 }
 
 void account_note_peaks(void) {

@@ -7,6 +7,7 @@
 
 #include "gc/base.h"
 #include "gc/pacer.h"
+#include "gc/pagerun.h"
 
 struct account {
     _Atomic uint64_t heap;       /* live at the last cycle plus taken since; masks count when they are taken */
@@ -32,8 +33,8 @@ static inline uint64_t account_heap(void) {
 }
 /* All bytes that count under the limit. */
 uint64_t account_total(void);
-/* What may still be taken from the kernel under the limit; UINT64_MAX without one. */
-uint64_t account_room(void);
+/* How the heap may grow now: what the limit leaves, and steps that fit the goal. */
+struct pagerun_growth account_growth(void);
 /* Raises the peaks to what is held now. After anything that took memory from the kernel. */
 void account_note_peaks(void);
 

@@ -68,7 +68,7 @@ static __attribute__((noinline)) char *slot_slow(struct mutator *self, enum kind
             cycle_collect(self, reason);
             continue;
         }
-        bool filled = central_refill(self, kind, class, account_room(), &slots);
+        bool filled = central_refill(self, kind, class, account_growth(), &slots);
         if (filled)
             account_take((uint64_t)slots * bytes);
         mutator_leave(self);
@@ -189,6 +189,19 @@ static size_t tiny_size(const struct heap_place *place, const char *object) {
     return after == 0 ? TINY_BYTES - offset : (unsigned)__builtin_ctz(after) + 1;
 }
 
+/*
+ * The block's owner may hand out the bytes behind the object meanwhile, to `moved` too: then they were copied as if they
+ * were the object's. It says so in the map before it gives them away, so a second look tells which to take back.
+ */
+static void move_tiny(const struct heap_place *place, const char *object, char *moved, size_t bytes) {
+    memmove(moved, object, bytes);
+    atomic_thread_fence(memory_order_acquire);
+    size_t own = tiny_size(place, object);
+    if (own < bytes)
+        memset(moved + own, 0, bytes - own);
+    __asm__ volatile("" : : "r"(object) : "memory");
+}
+
 void *alloc_resize(struct mutator *self, void *object, size_t size) {
     mutator_enter(self);
     struct heap_place place = heap_find((uintptr_t)object);
@@ -207,13 +220,14 @@ void *alloc_resize(struct mutator *self, void *object, size_t size) {
         memset((char *)object + size, 0, usable - size);
         return object;
     }
-    if (size > SIZE_MAX / 2) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    void *moved = kind == KIND_TINY ? alloc_leaf(self, size) : alloc_object(self, size + type_bytes, kind);
+    size_t wanted = size > SIZE_MAX - type_bytes ? SIZE_MAX : size + type_bytes;
+    void *moved = kind == KIND_TINY ? alloc_leaf(self, wanted) : alloc_object(self, wanted, kind);
     if (moved == NULL)
         return NULL;
+    if (kind == KIND_TINY) {
+        move_tiny(&place, object, moved, size < usable ? size : usable);
+        return moved;
+    }
     memcpy(moved, object, size < usable ? size : usable);
     if (type_bytes != 0) {
         struct heap_place to = heap_find((uintptr_t)moved);

@@ -81,7 +81,7 @@ static bool sweep_taken(struct central *central, page_index head, bool wanted) {
 }
 
 /* An owned span with something free, or 0 with errno. */
-static page_index acquire_span(struct central *central, enum kind kind, unsigned size_class, uint64_t room) {
+static page_index acquire_span(struct central *central, enum kind kind, unsigned size_class, struct pagerun_growth growth) {
     page_index head = pop_partial(central);
     if (head != 0) {
         gc_check(span_claim(head, heap_epoch(), CLAIM_SWEPT, CLAIM_OWNED), "a listed span was claimed by two");
@@ -91,7 +91,7 @@ static page_index acquire_span(struct central *central, enum kind kind, unsigned
         if (sweep_taken(central, head, true))
             return head;
     unsigned pages = sizeclass_table[size_class].pages;
-    struct pagerun run = pagerun_take(pages, room);
+    struct pagerun run = pagerun_take(pages, growth);
     if (run.first != 0 && span_make(run.first, size_class, kind) != 0) {
         pagerun_give(run.first, pages);
         return 0;
@@ -114,14 +114,14 @@ static void release_span(struct central *central, page_index head, bool has_free
     os_lock_release(&central->lock);
 }
 
-bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, uint64_t room, unsigned *slots) {
+bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, struct pagerun_growth growth, unsigned *slots) {
     struct central *central = &centrals[kind][size_class];
     struct open_mask *mask = &self->masks[kind][size_class];
     struct open_span *span = &self->spans[kind][size_class];
     gc_assert(atomic_load_explicit(&mask->bits, memory_order_relaxed) == 0);
     for (;;) {
         if (span->index == 0) {
-            page_index head = acquire_span(central, kind, size_class, room);
+            page_index head = acquire_span(central, kind, size_class, growth);
             if (head == 0)
                 return false;
             span->index = head;

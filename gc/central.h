@@ -8,12 +8,13 @@
 
 #include "gc/mutator.h"
 #include "gc/page.h"
+#include "gc/pagerun.h"
 
 /*
  * Gives the thread a new open mask for the class and kind. true: the mask has bits (typed and traced slots are zeroed).
  * false: no memory. Inside S1 of `self`. `*slots` is how many slots the mask shows.
  */
-bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, uint64_t room, unsigned *slots);
+bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, struct pagerun_growth growth, unsigned *slots);
 /* How many bytes the next refill may take at most; for the test against the goal. */
 size_t central_refill_bytes(unsigned size_class);
 /* The thread gives back its mask and span. Inside S1 of `self`, or `self` is stopped or gone. Bytes given back. */

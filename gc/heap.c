@@ -17,9 +17,10 @@
 
 struct heap heap;
 
-/* Which 2 MiB pieces of the heap have their part of marks_ext already; relaxed, set once each. */
+/* Which 2 MiB pieces of the heap have their part of an array already; relaxed, set once each. */
 #define CHUNKS_MOST (HEAP_RESERVE_BYTES / OS_HUGE_PAGE)
-static _Atomic uint64_t marks_ext_ready[CHUNKS_MOST / 64];
+typedef _Atomic uint64_t chunk_set[CHUNKS_MOST / 64];
+static chunk_set allocated_ready, marks_ext_ready;
 
 struct array {
     void **base;
@@ -86,8 +87,10 @@ void heap_destroy(void) {
     for (unsigned i = 0; i < count; i++)
         os_mem_unreserve(*list[i].base, array_bytes(pages, list[i].bytes_a_page) + 2 * os_mem_page_size());
     os_mem_unreserve((void *)(heap.base + PAGE_BYTES - OS_HUGE_PAGE), heap.reserved + 2 * OS_HUGE_PAGE);
-    for (size_t i = 0; i < CHUNKS_MOST / 64; i++)
+    for (size_t i = 0; i < CHUNKS_MOST / 64; i++) {
+        atomic_store_explicit(&allocated_ready[i], 0, memory_order_relaxed);
         atomic_store_explicit(&marks_ext_ready[i], 0, memory_order_relaxed);
+    }
     heap.pages = NULL;
     heap.allocated = NULL;
     heap.marks_ext = NULL;
@@ -130,29 +133,34 @@ int heap_grow_records(size_t grown) {
         if (part.bytes != 0 && os_mem_commit(part.at, part.bytes) != 0)
             return -1;
     }
-    if (populate(part_of(heap.pages, sizeof(struct page), from, to)) != 0 ||
-        populate(part_of((void *)heap.allocated, PAGE_ALLOCATED_WORDS * sizeof(uint64_t), from, to)) != 0)
+    if (populate(part_of(heap.pages, sizeof(struct page), from, to)) != 0)
         return -1;
     atomic_store_explicit(&heap.grown, grown, memory_order_release);
     return 0;
 }
 
-int heap_populate_marks_ext(page_index index) {
+/* The part of an array for the 2 MiB that a page lies in. Two threads that come here at once: one of them counts it. */
+static int populate_chunk(page_index index, void *base, size_t bytes_a_page, chunk_set ready) {
     size_t chunk = (index - 1) / (OS_HUGE_PAGE / PAGE_BYTES);
     uint64_t bit = UINT64_C(1) << chunk % 64;
-    if (atomic_load_explicit(&marks_ext_ready[chunk / 64], memory_order_relaxed) & bit)
+    if ((atomic_load_explicit(&ready[chunk / 64], memory_order_relaxed) & bit) ||
+        (atomic_fetch_or_explicit(&ready[chunk / 64], bit, memory_order_relaxed) & bit))
         return 0;
-    /* Two threads that come here at once populate the same part; one of them counts it. */
-    if (atomic_fetch_or_explicit(&marks_ext_ready[chunk / 64], bit, memory_order_relaxed) & bit)
-        return 0;
-    size_t from = align_down(index - 1, OS_HUGE_PAGE / PAGE_BYTES) + 1;
+    size_t from = chunk * (OS_HUGE_PAGE / PAGE_BYTES) + 1;
     size_t to = from + OS_HUGE_PAGE / PAGE_BYTES;
     size_t grown = atomic_load_explicit(&heap.grown, memory_order_relaxed) >> PAGE_SHIFT;
-    if (populate(part_of((void *)heap.marks_ext, PAGE_MARK_EXT_WORDS * sizeof(uint32_t), from == 1 ? 0 : from,
-                         to < grown ? to : grown)) == 0)
+    if (populate(part_of(base, bytes_a_page, from == 1 ? 0 : from, to < grown ? to : grown)) == 0)
         return 0;
-    atomic_fetch_and_explicit(&marks_ext_ready[chunk / 64], ~bit, memory_order_relaxed);
+    atomic_fetch_and_explicit(&ready[chunk / 64], ~bit, memory_order_relaxed);
     return -1;
+}
+
+int heap_populate_bits(page_index index, bool marks_ext) {
+    if (populate_chunk(index, (void *)heap.allocated, PAGE_ALLOCATED_WORDS * sizeof(uint64_t), allocated_ready) != 0)
+        return -1;
+    return marks_ext ? populate_chunk(index, (void *)heap.marks_ext, PAGE_MARK_EXT_WORDS * sizeof(uint32_t),
+                                      marks_ext_ready)
+                     : 0;
 }
 
 struct heap_place heap_find(uintptr_t word) {

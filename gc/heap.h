@@ -31,9 +31,11 @@ void heap_destroy(void);
 /* Makes the records of the pages up to `grown` bytes usable. Under the page-run lock. 0, or -1 with errno
  * ENOMEM. */
 int heap_grow_records(size_t grown);
-/* Makes the parallel mark words of the 2 MiB that page `index` is in resident. 0 or -1. Under the page-run
- * lock. */
-int heap_populate_marks_ext(page_index index);
+/*
+ * Makes the allocated bits, and with `marks_ext` the parallel mark words, of the 2 MiB that page `index` is in resident.
+ * Large objects need neither. 0 or -1. Inside S1.
+ */
+int heap_populate_bits(page_index index, bool marks_ext);
 
 static inline bool heap_contains(uintptr_t word) {
     return word - heap.base < atomic_load_explicit(&heap.grown, memory_order_relaxed);

@@ -58,7 +58,7 @@ void *large_alloc(struct mutator *self, size_t size, size_t alignment, enum kind
     size_t pages = bytes >> PAGE_SHIFT;
     size_t extra = alignment > PAGE_BYTES ? (alignment >> PAGE_SHIFT) - 1 : 0;
     mutator_enter(self);
-    struct pagerun run = pagerun_take(pages + extra, account_room());
+    struct pagerun run = pagerun_take(pages + extra, account_growth());
     if (run.first == 0) {
         mutator_leave(self);
         return NULL;

@@ -16,7 +16,7 @@
 #include "gc/sizeclass.h"
 
 #define CHUNK_PAGES (OS_HUGE_PAGE / PAGE_BYTES)
-/* Near the limit the heap grows by this instead of by 2 MiB: the pages of one block of the smallest large sizes. */
+/* The smallest step, near the limit: the pages of one block of 64 KiB. */
 #define SMALL_STEP_PAGES ((size_t)8)
 /* Lengths 1..63 have a bin each, longer ones a bin for each power of two. */
 #define EXACT_BINS 63
@@ -182,13 +182,17 @@ static struct pagerun cut(page_index first, size_t pages) {
 }
 
 /* Adds pages at the end of the heap: resident ones, or cold ones when a long run is wanted. */
-static bool grow(size_t wanted, uint64_t room) {
+static bool grow(size_t wanted, struct pagerun_growth growth) {
     size_t used_chunk = (runs.end - 1) % CHUNK_PAGES;
     size_t chunk_rest = CHUNK_PAGES - used_chunk;
     size_t step = wanted <= chunk_rest ? chunk_rest : chunk_rest + align_up(wanted - chunk_rest, CHUNK_PAGES);
     bool populate = wanted <= CHUNK_PAGES;
-    if (populate && (step << PAGE_SHIFT) > room) {
-        step = align_up(wanted, SMALL_STEP_PAGES);
+    bool pressed = (step << PAGE_SHIFT) > growth.room;
+    if (populate && (pressed || growth.step < OS_HUGE_PAGE)) {
+        size_t least = pressed ? SMALL_STEP_PAGES : (size_t)(growth.step >> PAGE_SHIFT);
+        step = align_up(wanted > least ? wanted : least, SMALL_STEP_PAGES);
+        if (step > chunk_rest && wanted <= chunk_rest)
+            step = chunk_rest;
         /* A huge page would make all 2 MiB resident at the first touch. */
         if (runs.huge_pages)
             os_mem_advise_huge(heap_address(runs.end - (page_index)used_chunk), OS_HUGE_PAGE * (step > chunk_rest ? 2 : 1),
@@ -261,16 +265,16 @@ static uint64_t release_both(uint64_t bytes, bool small_too) {
     return done;
 }
 
-struct pagerun pagerun_take(size_t pages, uint64_t room) {
+struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth) {
     struct pagerun out = {0};
     os_lock_acquire(&runs.lock);
     page_index i = find(false, pages);
     if (i == 0) {
         uint64_t bytes = (uint64_t)pages << PAGE_SHIFT;
-        if (bytes > room)
-            room += release_both(bytes - room, true);
+        if (bytes > growth.room)
+            growth.room += release_both(bytes - growth.room, true);
         i = find(true, pages);
-        if (i == 0 && grow(pages, room)) {
+        if (i == 0 && grow(pages, growth)) {
             i = find(false, pages);
             if (i == 0)
                 i = find(true, pages);

@@ -22,14 +22,20 @@ struct pagerun {
 };
 
 /* Runs up to this long are populated here, in one bounded piece; longer ones by the caller. */
-#define PAGERUN_POPULATE_PAGES (OS_HUGE_PAGE / PAGE_BYTES)
+#define PAGERUN_POPULATE_PAGES ((2 * MIB) / PAGE_BYTES)
+
+/* How the heap may grow; account_growth says. */
+struct pagerun_growth {
+    uint64_t room; /* bytes that may still be taken from the kernel under the limit; UINT64_MAX: no limit */
+    uint64_t step; /* bytes to grow by; OS_HUGE_PAGE unless the heap is small and near its goal */
+};
 
 /*
- * Takes `pages` pages, resident ones first. The pages' records are PAGE_NONE; the caller makes a span or a
- * large object of them. `limit` is how many bytes the library may hold in all: near it growth comes in small
- * steps and free memory elsewhere is returned first; it never makes the call fail.
+ * Takes `pages` pages, resident ones first. The pages' records are PAGE_NONE; the caller makes a span or a large
+ * object of them. When growth would pass growth.room, free memory elsewhere is returned first and the heap grows by no
+ * more than it must; that never makes the call fail.
  */
-struct pagerun pagerun_take(size_t pages, uint64_t limit);
+struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth);
 
 /* Gives back the run; its records become those of a free run. */
 void pagerun_give(page_index first, size_t pages);

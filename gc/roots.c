@@ -13,7 +13,7 @@
 #include "gc/os/os_signal.h"
 #include "gc/settings.h"
 
-/* Registered ranges, sorted by address, not overlapping. Changed under lock inside S1; read with the world stopped. */
+/* Registered ranges as they were given, to the byte, sorted by address, not overlapping. Changed under lock inside S1; read with the world stopped. */
 static struct {
     struct os_lock lock;
     struct os_range *ranges;
@@ -41,18 +41,15 @@ static size_t lower_bound(uintptr_t at) {
 }
 
 int roots_add(const void *from, size_t bytes) {
-    uintptr_t lo = align_up((uintptr_t)from, sizeof(void *));
-    uintptr_t hi = (uintptr_t)from + bytes;
+    uintptr_t lo = (uintptr_t)from, hi = lo + bytes;
     int error = EINVAL;
-    if (from == NULL || hi < (uintptr_t)from || bytes == 0) {
+    /* The last word of all addresses is left out: past it lies 0. */
+    if (from == NULL || bytes == 0 || hi < lo || hi > align_down(UINTPTR_MAX, sizeof(void *))) {
         errno = error;
         return -1;
     }
-    hi = align_down(hi, sizeof(void *));
-    if (hi < lo)
-        hi = lo;
     os_lock_acquire(&registered.lock);
-    size_t at = lower_bound((uintptr_t)from);
+    size_t at = lower_bound(lo);
     if (at < registered.count && registered.ranges[at].lo < hi)
         goto out;
     if (registered.count == registered.capacity) {
@@ -76,17 +73,15 @@ out:
 }
 
 int roots_remove(const void *from) {
-    uintptr_t lo = align_up((uintptr_t)from, sizeof(void *));
     int error = ENOENT;
     os_lock_acquire(&registered.lock);
-    for (size_t at = lower_bound(lo); at < registered.count && registered.ranges[at].lo <= lo; at++)
-        if (registered.ranges[at].lo == lo) {
-            registered.count--;
-            memmove(&registered.ranges[at], &registered.ranges[at + 1],
-                    (registered.count - at) * sizeof *registered.ranges);
-            error = 0;
-            break;
-        }
+    size_t at = lower_bound((uintptr_t)from);
+    if (at < registered.count && registered.ranges[at].lo == (uintptr_t)from) {
+        registered.count--;
+        memmove(&registered.ranges[at], &registered.ranges[at + 1],
+                (registered.count - at) * sizeof *registered.ranges);
+        error = 0;
+    }
     os_lock_release(&registered.lock);
     if (error != 0)
         errno = error;
@@ -170,6 +165,9 @@ static uint64_t visit_stacks(const struct mutator *m, uintptr_t sp, const struct
 }
 
 uint64_t roots_each_mutator(const struct mutator *m, roots_visit *visit, void *context) {
+    /* It ended without its destructors (see stop): its stack may be unmapped, to the red zone's last byte. */
+    if (m->sp == m->stack_hi)
+        return 0;
     if (m->context == NULL) {
         visit(context, m->spill, OS_SPILL_WORDS);
         return sizeof m->spill + visit_stacks(m, m->sp, NULL, visit, context);
@@ -187,7 +185,8 @@ struct roots_size roots_each(roots_visit *visit, void *context) {
     for (const struct mutator *m = mutator_list; m != NULL; m = m->next)
         size.stack_bytes += roots_each_mutator(m, visit, context);
     for (size_t i = 0; i < registered.count; i++)
-        size.global_bytes += visit_range(registered.ranges[i].lo, registered.ranges[i].hi, visit, context);
+        size.global_bytes += visit_range(align_up(registered.ranges[i].lo, sizeof(void *)),
+                                         align_down(registered.ranges[i].hi, sizeof(void *)), visit, context);
     if (settings.data_segments)
         for (size_t i = 0; i < segments.count; i++)
             size.global_bytes += visit_range(segments.ranges[i].lo, segments.ranges[i].hi, visit, context);

@@ -7,7 +7,7 @@ int span_make(page_index first, unsigned size_class, enum kind kind) {
     const struct sizeclass *class = &sizeclass_table[size_class];
     struct page *page = heap_page(first);
     unsigned slots = kind == KIND_TINY ? SPAN_TINY_SLOTS : class->slots;
-    if (slots > PAGE_MARKS_INLINE && heap_populate_marks_ext(first) != 0)
+    if (heap_populate_bits(first, slots > PAGE_MARKS_INLINE) != 0)
         return -1;
     page->magic = class->magic;
     page->slot_bytes = (uint16_t)class->bytes;

@@ -257,7 +257,8 @@ static void all_roots(void) {
     size_t count;
     const struct os_range *ranges = roots_registered(&count);
     for (size_t i = 0; i < count; i++)
-        root_range(ranges[i].lo, ranges[i].hi, "a registered root");
+        root_range(align_up(ranges[i].lo, sizeof(void *)), align_down(ranges[i].hi, sizeof(void *)),
+                   "a registered root");
     ranges = roots_segments(&count);
     for (size_t i = 0; i < count; i++)
         root_range(ranges[i].lo, ranges[i].hi, "a data segment");

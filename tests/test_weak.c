@@ -30,7 +30,7 @@ static void *alloc_leaf(void) {
     return tern_alloc_leaf_single(8);
 }
 static void *alloc_large(void) {
-    return tern_alloc(100000);
+    return tern_alloc(40000);
 }
 static void *alloc_typed(void) {
     static const tern_type *type;
@@ -215,7 +215,7 @@ static void one_that_was_made_meanwhile_is_the_one(void **state) {
     size_t meanwhile = 0;
     int percent = tern_set_gc_percent(1);
     tern_on_cycle(make_meanwhile, NULL);
-    for (size_t i = 0; i < 100000; i++) {
+    for (size_t i = 0; i < 100000 && meanwhile < 100; i++) {
         void *object = tern_alloc(16);
         made_meanwhile = NULL;
         watched = object;
