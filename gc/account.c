@@ -40,7 +40,11 @@ void account_take(uint64_t bytes) {
 }
 
 void account_give(uint64_t bytes) {
-    atomic_fetch_sub_explicit(&account.heap, bytes, memory_order_relaxed);
+    uint64_t now = get(&account.heap);
+    /* Slots of a mask that was open at the last cycle are not in the heap's bytes: never below zero. */
+    while (!atomic_compare_exchange_weak_explicit(&account.heap, &now, now > bytes ? now - bytes : 0,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
 }
 
 uint64_t account_total(void) {
@@ -96,9 +100,9 @@ void account_decide(void) {
     atomic_store_explicit(&account.by, (int)out.by, memory_order_relaxed);
 }
 
-void account_cycle(uint64_t live, uint64_t open, uint64_t stack_bytes, uint64_t global_bytes) {
+void account_cycle(uint64_t live, uint64_t stack_bytes, uint64_t global_bytes) {
     set(&account.live, live);
-    set(&account.heap, live + open);
+    set(&account.heap, live);
     set(&account.stack_bytes, stack_bytes);
     set(&account.global_bytes, global_bytes);
     account_decide();

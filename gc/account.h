@@ -38,8 +38,11 @@ struct pagerun_growth account_growth(void);
 /* Raises the peaks to what is held now. After anything that took memory from the kernel. */
 void account_note_peaks(void);
 
-/* After a marking: the new live heap, of which `open` bytes more are still in masks. */
-void account_cycle(uint64_t live, uint64_t open, uint64_t stack_bytes, uint64_t global_bytes);
+/*
+ * After a marking: the new live heap. Slots still shown in masks are left out, though they were counted when taken: many
+ * threads with many open masks would otherwise fill a small goal with them and collect without end.
+ */
+void account_cycle(uint64_t live, uint64_t stack_bytes, uint64_t global_bytes);
 /* Works out the goal from the settings as they are now. */
 void account_decide(void);
 

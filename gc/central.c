@@ -162,7 +162,7 @@ uint64_t central_give_back(struct mutator *self, enum kind kind, unsigned size_c
     if (bits != 0)
         span_give_back(span->index, span->group, bits);
     unsigned count = (unsigned)__builtin_popcountll(bits);
-    atomic_fetch_sub_explicit(&self->slots_taken[size_class], count, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&self->slots_taken[size_class], count, memory_order_release);
     bool has_free = bits != 0;
     unsigned groups = page_groups(span_slots(span->index));
     for (unsigned g = 0; g < groups && !has_free; g++) {

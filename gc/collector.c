@@ -16,6 +16,7 @@
 #include "gc/stats.h"
 #include "gc/stop.h"
 #include "gc/sweep.h"
+#include "gc/verify.h"
 #include "gc/weak.h"
 
 struct settings settings;
@@ -46,6 +47,7 @@ void collector_end(void) {
     roots_forget();
     handle_forget();
     weak_forget();
+    verify_forget();
     pagerun_destroy();
     heap_destroy();
 }

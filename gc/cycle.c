@@ -11,6 +11,7 @@
 #include "gc/central.h"
 #include "gc/cleanup.h"
 #include "gc/fault.h"
+#include "gc/handle.h"
 #include "gc/heap.h"
 #include "gc/limit.h"
 #include "gc/limiter.h"
@@ -113,8 +114,7 @@ bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *rea
 }
 
 /* What masks and tiny blocks still show is black in this cycle: it may become an object at any time. */
-static uint64_t blacken_open(void) {
-    uint64_t open_bytes = 0;
+static void blacken_open(void) {
     for (struct mutator *m = mutator_list; m != NULL; m = m->next) {
         for (unsigned k = 0; k < KIND_COUNT; k++)
             for (unsigned c = 1; c < SIZECLASS_COUNT; c++) {
@@ -122,7 +122,6 @@ static uint64_t blacken_open(void) {
                 uint64_t bits = atomic_load_explicit(&m->masks[k][c].bits, memory_order_acquire);
                 if (span->index == 0 || bits == 0)
                     continue;
-                open_bytes += (uint64_t)__builtin_popcountll(bits) * sizeclass_table[c].bytes;
                 if (fault_is(FAULT_OPEN_MASK_NOT_BLACKENED))
                     continue;
                 unsigned slots = span_slots(span->index);
@@ -137,7 +136,6 @@ static uint64_t blacken_open(void) {
             atomic_fetch_or_explicit(&place.head->flags, PAGE_LIVE, memory_order_relaxed);
         }
     }
-    return open_bytes;
 }
 
 static void stop(void) {
@@ -234,7 +232,7 @@ static struct cycle_report run(enum cycle_reason reason) {
     stop_all();
     int64_t cpu_stopped = os_time_thread_cpu_ns();
     report.heap_before = account_heap();
-    uint64_t open = blacken_open();
+    blacken_open();
     if (settings.verify)
         verify_snapshot();
     int64_t mark_start = os_time_mono_ns();
@@ -244,6 +242,7 @@ static struct cycle_report run(enum cycle_reason reason) {
     report.mark_ns = os_time_mono_ns() - mark_start;
     weak_after_mark();
     cleanup_after_mark();
+    handle_trim();
     if (settings.verify)
         verify_marked();
     atomic_fetch_add_explicit(&heap.epoch, 1, memory_order_release);
@@ -251,7 +250,7 @@ static struct cycle_report run(enum cycle_reason reason) {
     struct sweep_walk walk = sweep_walk();
     if (settings.verify)
         verify_swept();
-    account_cycle(marked.live_bytes, open, marked.stack_bytes, marked.global_bytes);
+    account_cycle(marked.live_bytes, marked.stack_bytes, marked.global_bytes);
     int64_t cpu_walked = os_time_thread_cpu_ns();
     start_world();
     int64_t end = os_time_mono_ns();
@@ -266,7 +265,7 @@ static struct cycle_report run(enum cycle_reason reason) {
     report.next_goal = atomic_load_explicit(&account.goal, memory_order_relaxed);
     report.total = account_total();
     feed_limiter(end, report.pause_ns);
-    if (walk.unswept >= BACKGROUND_SPANS)
+    if (walk.unswept >= BACKGROUND_SPANS || sweep_has_excess())
         sweep_begin();
     struct stats_one one = {
         .forced = report.forced,

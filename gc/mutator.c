@@ -65,13 +65,24 @@ struct mutator *mutator_attach(void) {
     return self;
 }
 
+/* Slots of a class that were handed out: those in masks so far, less those that the masks still show. */
+static uint64_t handed_out(const struct mutator *m, unsigned c) {
+    uint64_t taken = atomic_load_explicit(&m->slots_taken[c], memory_order_acquire);
+    for (;;) {
+        uint64_t shown = 0;
+        for (unsigned k = 0; k < KIND_COUNT; k++)
+            shown += (uint64_t)__builtin_popcountll(atomic_load_explicit(&m->masks[k][c].bits, memory_order_acquire));
+        /* Slots are counted before a mask shows them, and after it does no more: with the count unchanged, it covers them. */
+        uint64_t now = atomic_load_explicit(&m->slots_taken[c], memory_order_acquire);
+        if (now == taken)
+            return taken - shown;
+        taken = now;
+    }
+}
+
 static void add_totals(const struct mutator *m, struct mutator_totals *out) {
     for (unsigned c = 0; c < SIZECLASS_COUNT; c++)
-        out->slots[c] += atomic_load_explicit(&m->slots_taken[c], memory_order_relaxed);
-    for (unsigned k = 0; k < KIND_COUNT; k++)
-        for (unsigned c = 0; c < SIZECLASS_COUNT; c++)
-            out->slots[c] -=
-                (uint64_t)__builtin_popcountll(atomic_load_explicit(&m->masks[k][c].bits, memory_order_relaxed));
+        out->slots[c] += handed_out(m, c);
     out->tiny_objects += atomic_load_explicit(&m->tiny_objects, memory_order_relaxed);
     out->tiny_blocks += atomic_load_explicit(&m->tiny_blocks, memory_order_relaxed);
     out->large_objects += atomic_load_explicit(&m->large_objects, memory_order_relaxed);
@@ -132,22 +143,42 @@ void mutator_park(struct mutator *self) {
         shield(self);
         self->sp = os_spill(self->spill);
         self->context = NULL;
+        self->frame_words = 0;
         stop_wait(self);
         unshield(self);
     } while (stop_requested());
 }
 
-void mutator_block(struct mutator *self) {
+/*
+ * Registers alone do not say what callers hold: the frames from here up to `sp` have saved some of the callee-saved
+ * ones for their own use, and those frames are overwritten once they return. So they are copied.
+ */
+GC_NO_SANITIZE static void keep_frames(struct mutator *self, uintptr_t from, uintptr_t sp) {
+    size_t words = (sp - from) / sizeof(uintptr_t);
+    gc_check(words <= MUTATOR_FRAME_WORDS, "the frames of a blocking section are larger than was foreseen");
+    for (size_t i = 0; i < words; i++)
+        self->frames[i] = ((const uintptr_t *)from)[i];
+    self->frame_words = (uint32_t)words;
+}
+
+__attribute__((noinline)) void mutator_block_for(struct mutator *self, uintptr_t sp) {
     gc_check(atomic_load_explicit(&self->depth, memory_order_relaxed) == 0 &&
                  atomic_load_explicit(&self->state, memory_order_relaxed) == MUTATOR_RUNNING,
              "a blocking section was begun inside another one or inside the library");
     shield(self);
-    self->sp = os_spill(self->spill);
+    keep_frames(self, os_spill(self->spill), sp);
+    self->sp = sp;
     self->context = NULL;
     atomic_store_explicit(&self->state, MUTATOR_BLOCKED, memory_order_seq_cst);
     if (stop_requested())
         stop_notify();
     unshield(self);
+}
+
+__attribute__((noinline)) void mutator_block(struct mutator *self) {
+    mutator_block_for(self, MUTATOR_CALLER_SP());
+    /* Not a tail call: this frame is the one that is copied. */
+    compiler_barrier();
 }
 
 void mutator_unblock(struct mutator *self) {

@@ -36,6 +36,9 @@ struct open_span {
     uint32_t group;   /* the group shown in the mask */
 };
 
+/* Words of the frames of mutator_block and tern_blocking_begin; sanitizers' frames are the largest. */
+#define MUTATOR_FRAME_WORDS 128
+
 enum mutator_state { MUTATOR_RUNNING, MUTATOR_BLOCKED };
 
 struct mutator {
@@ -53,6 +56,9 @@ struct mutator {
     uintptr_t sp;           /* lowest stack word that is a root; valid when stopped or blocked */
     void *context;          /* ucontext of the interrupted code, or NULL when it stopped by itself */
     uintptr_t spill[OS_SPILL_WORDS]; /* callee-saved registers when context is NULL */
+    /* Blocked: the frames between the spill and sp, as they were: they are gone once mutator_block has returned. */
+    uintptr_t frames[MUTATOR_FRAME_WORDS];
+    uint32_t frame_words; /* 0 unless blocked */
     uintptr_t stack_lo, stack_hi;    /* of the thread's own stack; read-only once attached */
     void *start_argument;            /* of tern_pthread_create: a root until the thread's function returns */
 
@@ -95,8 +101,18 @@ static inline void mutator_leave(struct mutator *self) {
         mutator_park(self);
 }
 
-/* Blocked from here on; what callers hold in registers and on the stack stays a root. Depth 0. */
+/*
+ * Blocked from here on. What the caller and its callers hold in registers and on the stack stays a root; of the caller's
+ * own frame what it holds at this moment. The caller may go on, and call, but not return. Depth 0.
+ */
 void mutator_block(struct mutator *self);
+/*
+ * The same for a caller that returns while blocked: `sp` is the stack pointer of its own caller, to whom the callee-saved
+ * registers belong that the frames in between may have saved.
+ */
+void mutator_block_for(struct mutator *self, uintptr_t sp);
+/* The stack pointer of this function's caller once this function has returned. */
+#define MUTATOR_CALLER_SP() ((uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *))
 /* Waits while a stop is on, then runs. */
 void mutator_unblock(struct mutator *self);
 

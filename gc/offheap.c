@@ -127,6 +127,7 @@ void offheap_refresh(void) {
     bytes = sizeof resident;
     if (tern_je_mallctlbymib(offheap.resident_mib, offheap.resident_mib_length, &resident, &bytes, NULL, 0) != 0)
         return;
-    atomic_store_explicit(&offheap.exact, resident, memory_order_relaxed);
+    /* In this order: whoever reads in between sees too little, which no peak remembers. */
     atomic_fetch_sub_explicit(&offheap.since, since, memory_order_relaxed);
+    atomic_store_explicit(&offheap.exact, resident, memory_order_relaxed);
 }

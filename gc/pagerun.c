@@ -157,14 +157,38 @@ static page_index find(bool cold, size_t pages) {
     return 0;
 }
 
+/*
+ * The first touch of a piece of 2 MiB of which nothing is resident may bring all of it, with huge pages. So the cold pages
+ * from `after` to the end of the piece that the cut ends in come along, into the books too; or, where they have no room,
+ * the piece gets small pages. How many come.
+ */
+static size_t rest_of_piece(page_index after, size_t free, struct pagerun_growth growth, size_t cold_here) {
+    size_t rest = (CHUNK_PAGES - (after - 1) % CHUNK_PAGES) % CHUNK_PAGES;
+    if (rest > free)
+        rest = free;
+    if (rest == 0 || count_cold(after, rest) != rest)
+        return 0; /* something of it is resident: a huge page does not fit any more */
+    uint64_t bytes = (uint64_t)(rest + cold_here) << PAGE_SHIFT;
+    if (growth.step >= OS_HUGE_PAGE && bytes <= growth.room && os_mem_populate(heap_address(after), rest << PAGE_SHIFT) == 0)
+        return rest;
+    os_mem_advise_huge(heap_address(after - 1 - (after - 2) % CHUNK_PAGES), OS_HUGE_PAGE, false);
+    return 0;
+}
+
 /* Cuts `pages` from the front of a listed run. The cold pages of the part become resident in the books. */
-static struct pagerun cut(page_index first, size_t pages) {
+static struct pagerun cut(page_index first, size_t pages, struct pagerun_growth growth) {
     struct page *head = heap_page(first);
     size_t whole = head->run.pages, cold = head->run.cold;
     size_t cold_here = cold == 0 ? 0 : cold == whole ? pages : count_cold(first, pages);
+    page_index after = first + (page_index)pages;
     unlink_run(first);
+    size_t along = 0;
+    if (cold_here != 0 && runs.huge_pages)
+        along = rest_of_piece(after, whole - pages, growth, cold_here);
+    set_cold(after, along, false);
+    atomic_fetch_add_explicit(&runs.free_warm, along, memory_order_relaxed);
     if (whole > pages)
-        insert(first + (page_index)pages, whole - pages, cold - cold_here);
+        insert(after, whole - pages, cold - cold_here - along);
     struct pagerun out = {first, cold_here == 0, cold_here == pages};
     if (cold_here != 0) {
         if (pages <= PAGERUN_POPULATE_PAGES) {
@@ -281,7 +305,7 @@ struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth) {
         }
     }
     if (i != 0)
-        out = cut(i, pages);
+        out = cut(i, pages, growth);
     os_lock_release(&runs.lock);
     if (out.first == 0)
         errno = ENOMEM;

@@ -140,10 +140,13 @@ static uint64_t visit_range(uintptr_t from, uintptr_t to, roots_visit *visit, vo
     return to - from;
 }
 
-/* The stack of a thread whose pointer is `sp`; the bytes below it that leaf functions may use are included. */
+/*
+ * The stack of a thread whose pointer is `sp`. Of one that was interrupted the bytes below it that leaf functions may
+ * use are included; one that stopped by itself did so in a call, and below it may lie the collector's own frames.
+ */
 static uint64_t visit_stacks(const struct mutator *m, uintptr_t sp, const struct os_context *at, roots_visit *visit,
                              void *context) {
-    uintptr_t from = sp - OS_RED_ZONE;
+    uintptr_t from = at != NULL ? sp - OS_RED_ZONE : sp;
     if (sp >= m->stack_lo && sp <= m->stack_hi)
         return visit_range(from < m->stack_lo ? m->stack_lo : from, m->stack_hi, visit, context);
     if (at == NULL || !at->on_alt)
@@ -170,7 +173,8 @@ uint64_t roots_each_mutator(const struct mutator *m, roots_visit *visit, void *c
         return 0;
     if (m->context == NULL) {
         visit(context, m->spill, OS_SPILL_WORDS);
-        return sizeof m->spill + visit_stacks(m, m->sp, NULL, visit, context);
+        visit(context, m->frames, m->frame_words);
+        return sizeof m->spill + m->frame_words * sizeof(uintptr_t) + visit_stacks(m, m->sp, NULL, visit, context);
     }
     struct os_context at;
     os_signal_context(m->context, &at);

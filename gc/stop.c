@@ -80,6 +80,7 @@ static void send(struct mutator *m) {
             /* The thread ended without its destructors (a raw exit system call): nothing of it is left to scan. */
             m->sp = m->stack_hi;
             m->context = NULL;
+            m->frame_words = 0;
             atomic_store_explicit(&m->state, MUTATOR_BLOCKED, memory_order_seq_cst);
             return;
         }

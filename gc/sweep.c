@@ -127,18 +127,28 @@ static bool work(void) {
     return more;
 }
 
+/* What the policy looks at. */
+static struct scavenge_in scavenge_now(void) {
+    return (struct scavenge_in){
+        .heap_goal = atomic_load_explicit(&account.goal, memory_order_relaxed),
+        .start_heap_bytes = sweeper.start_heap,
+        .start_page_bytes = sweeper.start_pages,
+        .heap_in_use = pagerun_used_bytes(),
+        .heap_free_resident = pagerun_free_bytes(),
+        .total_counted = account_total(),
+        .limit = atomic_load_explicit(&settings.memory_limit, memory_order_relaxed),
+    };
+}
+
+bool sweep_has_excess(void) {
+    struct scavenge_in in = scavenge_now();
+    return scavenge_excess(&in) != 0;
+}
+
 static void scavenge(void) {
     atomic_store_explicit(&sweeper.active, 1, memory_order_seq_cst);
     if (atomic_load_explicit(&sweeper.allowed, memory_order_seq_cst) != 0) {
-        struct scavenge_in in = {
-            .heap_goal = atomic_load_explicit(&account.goal, memory_order_relaxed),
-            .start_heap_bytes = sweeper.start_heap,
-            .start_page_bytes = sweeper.start_pages,
-            .heap_in_use = pagerun_used_bytes(),
-            .heap_free_resident = pagerun_free_bytes(),
-            .total_counted = account_total(),
-            .limit = atomic_load_explicit(&settings.memory_limit, memory_order_relaxed),
-        };
+        struct scavenge_in in = scavenge_now();
         uint64_t excess = scavenge_excess(&in);
         if (excess != 0)
             pagerun_release(excess, scavenge_may_split(&in, 0));

@@ -19,6 +19,8 @@ struct sweep_walk sweep_walk(void);
 
 /* Starts the background thread if there is none yet; depth 0, world running. */
 void sweep_prepare(void);
+/* Whether the policy wants memory returned. Cycle lock held, the background thread not let go yet. */
+bool sweep_has_excess(void);
 /* Lets the background thread sweep, then return excess memory. World running. */
 void sweep_begin(void);
 /* Keeps it from sweeping, and returns when it is not: then finishes what is left. Blocked, cycle lock held. */

@@ -1,14 +1,17 @@
 /*
- * gcverify. See verify.h. Simple on purpose: one bit for each 8 bytes of heap says "seen", one says "still in an open
- * mask"; a plain stack of addresses; a division where the marker has magic. Calls heap's arrays, roots' lists of
- * ranges, offheap, os_log; shares no code with marker.c, mark.c or the stack scan of roots.c.
+ * gcverify. See verify.h. Simple on purpose: one bit for each 8 bytes of heap says "seen", one says "still in
+ * an open mask"; a plain stack of addresses; a division where the marker has magic. Owns those three, which
+ * stay from cycle to cycle: mapping them anew would cost more than all the checks of a small heap. Calls
+ * heap's arrays, roots' lists of ranges, offheap, os_log; shares no code with marker.c, mark.c or the stack
+ * scan of roots.c.
  *
- * Why open masks are left out: their slots are allocated and black, but hold whatever was there before. A stale word
- * that leads to one retains nothing and is not followed, by neither side.
+ * Why open masks are left out: their slots are allocated and black, but hold whatever was there before. A
+ * stale word that leads to one retains nothing and is not followed, by neither side.
  */
 #include "gc/verify.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "gc/cleanup.h"
 #include "gc/handle.h"
@@ -22,6 +25,9 @@
 #include "gc/span.h"
 #include "gc/type.h"
 
+/* Entries of the stack that are kept from cycle to cycle: 1 MiB. */
+#define TODO_KEPT ((size_t)128 * 1024)
+
 struct object {
     uintptr_t base; /* 0: the word leads to no object */
     size_t bytes;
@@ -31,16 +37,16 @@ struct object {
 };
 
 static struct {
-    uint64_t *seen;      /* objects reachable in the snapshot, by their first byte */
-    uint64_t *open;      /* slots that open masks show */
-    uintptr_t *todo;     /* objects seen and not looked into yet */
+    uint32_t cycle;  /* its number: the epoch at its start */
+    uint64_t *seen;  /* objects reachable in the last snapshot, by their first byte */
+    uint64_t *open;  /* slots that open masks show */
+    uintptr_t *todo; /* objects seen and not looked into yet */
     size_t count, capacity;
-    size_t words;        /* of the two bitmaps */
-    const char *root;    /* the kind of root that is being visited */
-    uintptr_t wanted;    /* when not 0: look for who leads to this object, instead */
-    const char *by_root; /* the answer: a root of this kind */
-    uintptr_t by_holder; /* or this object */
-    size_t by_offset;
+    size_t words;      /* of the two bitmaps, as of the last snapshot */
+    size_t words_most; /* that there is room for */
+    const char *root;  /* the kind of root that is being visited */
+    pid_t thread;      /* whose root it is, or 0 */
+    bool blame;        /* roots are visited again to find the one that the marker missed */
 } verify;
 
 static const char *const kind_names[KIND_COUNT] = {"leaf", "words", "typed", "traced", "tiny block"};
@@ -53,6 +59,11 @@ static bool bit(const uint64_t *bits, uintptr_t base) {
 static void set_bit(uint64_t *bits, uintptr_t base) {
     size_t i = (base - heap.base) / 8;
     bits[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+static void clear_bit(uint64_t *bits, uintptr_t base) {
+    size_t i = (base - heap.base) / 8;
+    bits[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
 static struct object look_up(uintptr_t word) {
@@ -78,8 +89,8 @@ static struct object look_up(uintptr_t word) {
         if (object.slot >= atomic_load_explicit(&object.head->slot_count, memory_order_relaxed))
             return none;
         object.base = start + object.slot * object.bytes;
-        uint64_t allocated = atomic_load_explicit(&heap.allocated[index * PAGE_ALLOCATED_WORDS + object.slot / 64],
-                                                  memory_order_relaxed);
+        uint64_t allocated = atomic_load_explicit(
+            &heap.allocated[index * PAGE_ALLOCATED_WORDS + object.slot / 64], memory_order_relaxed);
         return allocated >> object.slot % 64 & 1 ? object : none;
     default:
         return none;
@@ -98,6 +109,8 @@ static bool is_marked(const struct object *o) {
 
 /* The pointers of an object, told one by one with their offset. */
 
+#define OFFSET_UNKNOWN SIZE_MAX /* a trace function told of a word that does not lie in the object */
+
 typedef void pointer_function(uintptr_t word, size_t offset, const struct object *holder);
 
 struct trace_context {
@@ -107,9 +120,11 @@ struct trace_context {
 
 GC_NO_SANITIZE static void traced_words(void *context, const void *from, size_t words) {
     const struct trace_context *trace = context;
-    for (size_t i = 0; i < words; i++)
-        trace->tell(((const uintptr_t *)from)[i], (uintptr_t)from + i * sizeof(uintptr_t) - trace->holder->base,
-                    trace->holder);
+    const uintptr_t *word = from;
+    for (size_t i = 0; i < words; i++) {
+        size_t offset = (uintptr_t)&word[i] - trace->holder->base;
+        trace->tell(word[i], offset < trace->holder->bytes ? offset : OFFSET_UNKNOWN, trace->holder);
+    }
 }
 
 GC_NO_SANITIZE static void each_pointer(const struct object *o, pointer_function *tell) {
@@ -161,7 +176,7 @@ static void describe(struct os_line *line, const struct object *o) {
 static void begin(struct os_line *line) {
     os_line_init(line);
     os_line_str(line, "tern: gcverify: cycle ");
-    os_line_u64(line, heap_epoch());
+    os_line_u64(line, verify.cycle);
     os_line_str(line, ": ");
 }
 
@@ -171,9 +186,13 @@ static _Noreturn void end(struct os_line *line) {
 }
 
 static void field_of(struct os_line *line, const struct object *holder, size_t offset) {
-    os_line_str(line, "field at offset ");
-    os_line_u64(line, offset);
-    os_line_str(line, " of ");
+    if (offset == OFFSET_UNKNOWN) {
+        os_line_str(line, "a word told by the trace function of ");
+    } else {
+        os_line_str(line, "the field at offset ");
+        os_line_u64(line, offset);
+        os_line_str(line, " of ");
+    }
     describe(line, holder);
 }
 
@@ -188,30 +207,49 @@ static void push(uintptr_t base) {
     verify.todo[verify.count++] = base;
 }
 
-static void reach(uintptr_t word, size_t offset, const struct object *holder) {
-    struct object o = look_up(word);
-    if (o.base == 0 || bit(verify.open, o.base))
-        return;
-    if (verify.wanted != 0) {
-        if (o.base == verify.wanted && verify.by_root == NULL && verify.by_holder == 0) {
-            verify.by_root = holder == NULL ? verify.root : NULL;
-            verify.by_holder = holder == NULL ? 0 : holder->base;
-            verify.by_offset = offset;
-        }
-        return;
+/* A root that leads to an object that was not marked ends the program when blame is on. */
+static _Noreturn void blame_root(const struct object *o, uintptr_t at) {
+    struct os_line line;
+    begin(&line);
+    describe(&line, o);
+    os_line_str(&line, " is reachable but was not marked; ");
+    os_line_str(&line, verify.root);
+    if (verify.thread != 0) {
+        os_line_str(&line, " of thread ");
+        os_line_i64(&line, verify.thread);
     }
-    if (bit(verify.seen, o.base))
+    os_line_str(&line, ", saved at ");
+    os_line_hex(&line, at);
+    os_line_str(&line, ", leads to it");
+    end(&line);
+}
+
+static void reach(uintptr_t word, size_t offset, const struct object *holder) {
+    (void)offset, (void)holder;
+    struct object o = look_up(word);
+    if (o.base == 0 || bit(verify.open, o.base) || bit(verify.seen, o.base))
         return;
     set_bit(verify.seen, o.base);
     push(o.base);
 }
 
+static void reach_root(uintptr_t word, uintptr_t at) {
+    if (!verify.blame) {
+        reach(word, at, NULL);
+        return;
+    }
+    struct object o = look_up(word);
+    if (o.base != 0 && bit(verify.seen, o.base) && !is_marked(&o))
+        blame_root(&o, at);
+}
+
 /* Roots: a word leads to what contains it and to what ends just before it. */
 GC_NO_SANITIZE static void root_words(void *context, const void *from, size_t words) {
     (void)context;
+    const uintptr_t *word = from;
     for (size_t i = 0; i < words; i++) {
-        reach(((const uintptr_t *)from)[i], 0, NULL);
-        reach(((const uintptr_t *)from)[i] - 1, 0, NULL);
+        reach_root(word[i], (uintptr_t)&word[i]);
+        reach_root(word[i] - 1, (uintptr_t)&word[i]);
     }
 }
 
@@ -222,12 +260,35 @@ static void root_range(uintptr_t from, uintptr_t to, const char *name) {
         root_words(NULL, (const void *)from, (to - from) / sizeof(uintptr_t));
 }
 
-GC_NO_SANITIZE static void thread_roots(const struct mutator *m) {
-    uintptr_t sp = m->sp;
-    struct os_context at;
+static uintptr_t below(uintptr_t sp, uintptr_t lo) {
+    return sp - lo > OS_RED_ZONE ? sp - OS_RED_ZONE : lo;
+}
+
+/* On the alternate stack: it, and the main stack from the lowest address that the alternate one holds. */
+GC_NO_SANITIZE static void two_stacks(const struct mutator *m, const struct os_context *at) {
+    gc_check(at->on_alt, "gcverify: a thread's stack pointer is on no stack of its own");
+    uintptr_t from = below(at->sp, at->alt_lo) & ~(uintptr_t)7, lowest = m->stack_hi;
+    for (uintptr_t p = from; p + sizeof(uintptr_t) <= at->alt_hi; p += sizeof(uintptr_t)) {
+        uintptr_t word = *(const uintptr_t *)p;
+        if (word >= m->stack_lo && word < lowest)
+            lowest = word;
+    }
+    root_range(from, at->alt_hi, "an alternate stack");
+    root_range(below(lowest, m->stack_lo), m->stack_hi, "a stack");
+}
+
+static void thread_roots(const struct mutator *m) {
+    uintptr_t sp = m->sp, lowest = sp;
+    struct os_context at = {0};
+    if (sp == m->stack_hi)
+        return; /* It ended without a word, and its stack may be gone. */
     if (m->context == NULL) {
         verify.root = "a saved register";
         root_words(NULL, m->spill, OS_SPILL_WORDS);
+        verify.root = "a saved frame";
+        root_words(NULL, m->frames, m->frame_words);
+        verify.root = "a frame of a blocking section";
+        root_words(NULL, m->frames, m->frame_words);
     } else {
         os_signal_context(m->context, &at);
         verify.root = "a general register";
@@ -235,25 +296,20 @@ GC_NO_SANITIZE static void thread_roots(const struct mutator *m) {
         verify.root = "a vector register";
         root_words(NULL, at.xstate, at.xstate_bytes / sizeof(uintptr_t));
         sp = at.sp;
+        lowest = below(sp, m->stack_lo);
     }
-    if (sp >= m->stack_lo && sp <= m->stack_hi) {
-        root_range(sp - OS_RED_ZONE, m->stack_hi, "a stack");
-        return;
-    }
-    /* On the alternate stack: it, and the main stack from the lowest address that the alternate one holds. */
-    uintptr_t lowest = m->stack_hi;
-    for (uintptr_t p = (sp - OS_RED_ZONE) & ~(uintptr_t)7; p + 8 <= at.alt_hi; p += 8) {
-        uintptr_t word = p >= at.alt_lo ? *(const uintptr_t *)p : 0;
-        if (word >= m->stack_lo && word < lowest)
-            lowest = word;
-    }
-    root_range(sp - OS_RED_ZONE < at.alt_lo ? at.alt_lo : sp - OS_RED_ZONE, at.alt_hi, "an alternate stack");
-    root_range(lowest - OS_RED_ZONE < m->stack_lo ? m->stack_lo : lowest - OS_RED_ZONE, m->stack_hi, "a stack");
+    if (sp >= m->stack_lo && sp <= m->stack_hi)
+        root_range(lowest, m->stack_hi, "a stack");
+    else
+        two_stacks(m, &at);
 }
 
 static void all_roots(void) {
-    for (const struct mutator *m = mutator_list; m != NULL; m = m->next)
+    for (const struct mutator *m = mutator_list; m != NULL; m = m->next) {
+        verify.thread = m->tid;
         thread_roots(m);
+    }
+    verify.thread = 0;
     size_t count;
     const struct os_range *ranges = roots_registered(&count);
     for (size_t i = 0; i < count; i++)
@@ -268,25 +324,80 @@ static void all_roots(void) {
     cleanup_each_root(root_words, NULL);
 }
 
-static void note_open_masks(void) {
+/* Calls visit for every slot that an open mask shows. */
+static void each_open_slot(void (*visit)(uintptr_t slot, const struct mutator *m, unsigned kind)) {
     for (const struct mutator *m = mutator_list; m != NULL; m = m->next)
         for (unsigned k = 0; k < KIND_COUNT; k++)
             for (unsigned c = 1; c < SIZECLASS_COUNT; c++) {
-                uint64_t bits = atomic_load_explicit(&m->masks[k][c].bits, memory_order_relaxed);
+                const struct open_mask *mask = &m->masks[k][c];
+                uint64_t bits = atomic_load_explicit(&mask->bits, memory_order_relaxed);
                 for (; bits != 0; bits &= bits - 1)
-                    set_bit(verify.open, (uintptr_t)m->masks[k][c].base +
-                                             (size_t)__builtin_ctzll(bits) * sizeclass_table[c].bytes);
+                    visit((uintptr_t)mask->base + (size_t)__builtin_ctzll(bits) * sizeclass_table[c].bytes, m,
+                          k);
             }
 }
 
+static _Noreturn void bad_slot(uintptr_t slot, const struct mutator *m, const char *what, const char *wrong) {
+    struct os_line line;
+    begin(&line);
+    os_line_str(&line, what);
+    os_line_str(&line, " of thread ");
+    os_line_i64(&line, m->tid);
+    os_line_str(&line, " at ");
+    os_line_hex(&line, slot);
+    os_line_str(&line, wrong);
+    end(&line);
+}
+
+static const char open_slot[] = "a slot in an open mask";
+
+static void note_open_slot(uintptr_t slot, const struct mutator *m, unsigned kind) {
+    struct object o = look_up(slot);
+    if (o.base != slot || o.kind != kind)
+        bad_slot(slot, m, open_slot, " is no allocated slot of the mask's kind: two objects would overlap");
+    if (bit(verify.open, slot))
+        bad_slot(slot, m, open_slot, " is in another open mask too: it would be handed out twice");
+    set_bit(verify.open, slot);
+}
+
+/* What was seen in the last snapshot is still allocated. */
+static void check_survivors(void) {
+    for (size_t i = 0; i < verify.words; i++)
+        for (uint64_t bits = verify.seen[i]; bits != 0; bits &= bits - 1) {
+            uintptr_t base = heap.base + (i * 64 + (size_t)__builtin_ctzll(bits)) * 8;
+            if (look_up(base).base == base)
+                continue;
+            struct os_line line;
+            begin(&line);
+            os_line_str(&line, "the object at ");
+            os_line_hex(&line, base);
+            os_line_str(&line, " was reachable when it was last looked for, and was freed by the sweep");
+            end(&line);
+        }
+}
+
+static void make_room(void) {
+    size_t words = atomic_load_explicit(&heap.grown, memory_order_relaxed) / (8 * 64) + 1;
+    if (words > verify.words_most) {
+        offheap_free(verify.seen);
+        offheap_free(verify.open);
+        verify.seen = offheap_alloc(words * sizeof(uint64_t));
+        verify.open = offheap_alloc(words * sizeof(uint64_t));
+        gc_check(verify.seen != NULL && verify.open != NULL, "gcverify ran out of memory");
+        verify.words_most = words;
+    }
+    memset(verify.seen, 0, words * sizeof(uint64_t));
+    memset(verify.open, 0, words * sizeof(uint64_t));
+    verify.words = words;
+}
+
 void verify_snapshot(void) {
-    verify.words = atomic_load_explicit(&heap.grown, memory_order_relaxed) / (8 * 64) + 1;
-    verify.seen = offheap_zalloc(verify.words * sizeof(uint64_t));
-    verify.open = offheap_zalloc(verify.words * sizeof(uint64_t));
-    gc_check(verify.seen != NULL && verify.open != NULL, "gcverify ran out of memory");
+    verify.cycle = heap_epoch();
+    check_survivors();
+    make_room();
     verify.count = 0;
-    verify.wanted = 0;
-    note_open_masks();
+    verify.blame = false;
+    each_open_slot(note_open_slot);
     all_roots();
     while (verify.count != 0) {
         struct object o = look_up(verify.todo[--verify.count]);
@@ -294,39 +405,26 @@ void verify_snapshot(void) {
     }
 }
 
-/* Who leads to an object of the snapshot; for its report. */
-static void find_holder(uintptr_t base) {
-    verify.wanted = base;
-    verify.by_root = NULL;
-    verify.by_holder = 0;
-    all_roots();
-    for (size_t i = 0; i < verify.words && verify.by_root == NULL && verify.by_holder == 0; i++)
-        for (uint64_t bits = verify.seen[i]; bits != 0; bits &= bits - 1) {
-            struct object o = look_up(heap.base + (i * 64 + (size_t)__builtin_ctzll(bits)) * 8);
-            each_pointer(&o, reach);
-        }
+void verify_forget(void) {
+    offheap_free(verify.seen);
+    offheap_free(verify.open);
+    offheap_free(verify.todo);
+    memset(&verify, 0, sizeof verify);
 }
 
+/* Objects that marked ones lead to were looked at before this: what is missing is missing from a root on. */
 static void check_snapshot(void) {
     for (size_t i = 0; i < verify.words; i++)
         for (uint64_t bits = verify.seen[i]; bits != 0; bits &= bits - 1) {
             struct object o = look_up(heap.base + (i * 64 + (size_t)__builtin_ctzll(bits)) * 8);
             if (is_marked(&o))
                 continue;
-            find_holder(o.base);
+            verify.blame = true;
+            all_roots();
             struct os_line line;
             begin(&line);
             describe(&line, &o);
-            os_line_str(&line, " is reachable but was not marked; ");
-            if (verify.by_root != NULL) {
-                os_line_str(&line, verify.by_root);
-                os_line_str(&line, " leads to it");
-            } else {
-                struct object holder = look_up(verify.by_holder);
-                field_of(&line, &holder, verify.by_offset);
-                os_line_str(&line, is_marked(&holder) ? ", which is marked, leads to it"
-                                                      : ", which is not marked either, leads to it");
-            }
+            os_line_str(&line, " is reachable but was not marked");
             end(&line);
         }
 }
@@ -386,79 +484,68 @@ static void check_object(const struct object *o) {
         each_pointer(o, check_pointer);
 }
 
-static void must_be_black(uintptr_t base, const struct mutator *m, const char *what) {
-    struct object o = look_up(base);
-    if (o.base != 0 && is_marked(&o))
-        return;
-    struct os_line line;
-    begin(&line);
-    os_line_str(&line, what);
-    os_line_str(&line, " of thread ");
-    os_line_i64(&line, m->tid);
-    os_line_str(&line, " at ");
-    os_line_hex(&line, base);
-    os_line_str(&line, o.base == 0 ? " is not allocated" : " was left white");
-    os_line_str(&line, ": it would be freed and then handed out");
-    end(&line);
+static void must_be_black(uintptr_t slot, const struct mutator *m, const char *what) {
+    struct object o = look_up(slot);
+    if (o.base != slot)
+        bad_slot(slot, m, what, " is not allocated: it would be handed out twice");
+    if (!is_marked(&o))
+        bad_slot(slot, m, what, " was left white: it would be freed and then handed out");
 }
 
-static void check_threads(void) {
-    for (const struct mutator *m = mutator_list; m != NULL; m = m->next) {
-        if (m->tiny_base != NULL)
-            must_be_black((uintptr_t)m->tiny_base, m, "the open tiny block");
-        for (unsigned k = 0; k < KIND_COUNT; k++)
-            for (unsigned c = 1; c < SIZECLASS_COUNT; c++) {
-                uint64_t bits = atomic_load_explicit(&m->masks[k][c].bits, memory_order_relaxed);
-                for (; bits != 0; bits &= bits - 1)
-                    must_be_black((uintptr_t)m->masks[k][c].base +
-                                      (size_t)__builtin_ctzll(bits) * sizeclass_table[c].bytes,
-                                  m, "a slot in an open mask");
-            }
-    }
+static void open_slot_is_black(uintptr_t slot, const struct mutator *m, unsigned kind) {
+    (void)kind;
+    must_be_black(slot, m, open_slot);
+}
+
+static void check_owned(const struct mutator *m) {
+    for (unsigned k = 0; k < KIND_COUNT; k++)
+        for (unsigned c = 1; c < SIZECLASS_COUNT; c++) {
+            page_index index = m->spans[k][c].index;
+            if (index == 0)
+                continue;
+            uint32_t claim = atomic_load_explicit(&heap.pages[index].claim, memory_order_relaxed);
+            if (claim_state_of(claim) != CLAIM_OWNED)
+                bad_slot(heap.base + index * PAGE_BYTES, m, "the span", " is not claimed by anybody");
+        }
 }
 
 void verify_marked(void) {
-    check_threads();
-    check_snapshot();
-    each_object(check_object);
-    offheap_free(verify.open);
-    offheap_free(verify.seen);
-    offheap_free(verify.todo);
-    verify.open = verify.seen = NULL;
-    verify.todo = NULL;
-    verify.capacity = 0;
-}
-
-static void check_open_allocated(void) {
     for (const struct mutator *m = mutator_list; m != NULL; m = m->next) {
-        for (unsigned k = 0; k < KIND_COUNT; k++)
-            for (unsigned c = 1; c < SIZECLASS_COUNT; c++) {
-                uint64_t bits = atomic_load_explicit(&m->masks[k][c].bits, memory_order_relaxed);
-                for (; bits != 0; bits &= bits - 1) {
-                    uintptr_t base = (uintptr_t)m->masks[k][c].base +
-                                     (size_t)__builtin_ctzll(bits) * sizeclass_table[c].bytes;
-                    if (look_up(base).base == base)
-                        continue;
-                    struct os_line line;
-                    begin(&line);
-                    os_line_str(&line, "a slot in an open mask of thread ");
-                    os_line_i64(&line, m->tid);
-                    os_line_str(&line, " at ");
-                    os_line_hex(&line, base);
-                    os_line_str(&line, " was freed by the sweep: its page was swept as if nobody held it");
-                    end(&line);
-                }
-            }
+        check_owned(m);
+        if (m->tiny_base != NULL)
+            must_be_black((uintptr_t)m->tiny_base, m, "the open tiny block");
+    }
+    each_open_slot(open_slot_is_black);
+    each_object(check_object);
+    check_snapshot();
+    /* A heap with wide objects makes the stack large; what most cycles need stays. */
+    if (verify.capacity > TODO_KEPT) {
+        offheap_free(verify.todo);
+        verify.todo = NULL;
+        verify.capacity = 0;
     }
 }
 
+static void open_slot_is_there(uintptr_t slot, const struct mutator *m, unsigned kind) {
+    (void)kind;
+    if (look_up(slot).base != slot)
+        bad_slot(slot, m, open_slot, " was freed by the sweep: its page was swept as if nobody held it");
+}
+
+/*
+ * A large object's sweep is over, so the next snapshot need not look for it; and an allocation whose memory
+ * the kernel refuses in the end takes it back.
+ */
 static void check_whole(const struct object *o) {
-    if (atomic_load_explicit(&o->head->use, memory_order_relaxed) == PAGE_LARGE)
-        check_large(o);
+    if (atomic_load_explicit(&o->head->use, memory_order_relaxed) != PAGE_LARGE)
+        return;
+    check_large(o);
+    clear_bit(verify.seen, o->base);
 }
 
 void verify_swept(void) {
-    check_open_allocated();
+    each_open_slot(open_slot_is_there);
+    check_survivors();
     each_object(check_whole);
     size_t pages = atomic_load_explicit(&heap.grown, memory_order_relaxed) / PAGE_BYTES;
     for (size_t i = 1; i < pages; i++)

@@ -251,7 +251,7 @@ static int parse_up_to(const char *text, uint64_t max, uint64_t *value) {
 /* Whether a handler for it can be installed and it is free for us: not the two that cannot be caught, not the
  * faults (the stop's handler leaves those unblocked), not the two that the C library keeps for its threads.
  */
-static bool signal_is_usable(uint64_t number) {
+bool knobs_signal_is_usable(uint64_t number) {
     switch (number) {
     case SIGKILL:
     case SIGSTOP:
@@ -308,7 +308,7 @@ static int parse_value(struct knobs *k, const struct knob *row, const char *text
         if (parse_up_to(text, row->max, &number) != 0) {
             return -1;
         }
-        if (row->kind == KNOB_SIGNAL && !signal_is_usable(number)) {
+        if (row->kind == KNOB_SIGNAL && !knobs_signal_is_usable(number)) {
             return fail(EINVAL);
         }
         integer = (int)number;

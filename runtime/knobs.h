@@ -111,6 +111,9 @@ int knobs_parse_gc_percent(const char *text, int *percent);
  * KNOBS_MEMORY_LIMIT_NONE. is_auto may be NULL. Returns as size_text_parse_limit. */
 int knobs_parse_limit(const char *text, uint64_t *bytes, bool *is_auto, bool tern_name);
 
+/* Whether a signal's number may be set to stop threads; 0, which leaves the choice to the library, may. */
+bool knobs_signal_is_usable(uint64_t number);
+
 /* Prints, through emit, the table as aligned text for --help, and as Markdown for the documentation. Each
  * call of emit gets a piece of text; lines end with a newline. */
 void knobs_help(void (*emit)(void *ctx, const char *text), void *ctx);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tern/tern.h>
+#include <unistd.h>
 
 #include "gc/cleanup.h"
 #include "gc/collector.h"
@@ -98,8 +99,12 @@ static int apply_options(const tern_options *o) {
         knobs.datasegments = o->data_segments != 0;
     if (o->cooperative != TERN_UNSET)
         knobs.cooperative = o->cooperative != 0;
-    if (o->stop_signal != TERN_UNSET)
+    if (o->stop_signal != TERN_UNSET) {
+        if (o->stop_signal < 0 || !knobs_signal_is_usable((uint64_t)o->stop_signal))
+            return refuse(EINVAL, "tern_options.stop_signal cannot stop threads; use a signal's number up to 64 (no fault, "
+                                  "SIGKILL, SIGSTOP, nor 32 and 33), 0 or TERN_UNSET");
         knobs.signal = o->stop_signal;
+    }
     if (o->manual_cleanups != TERN_UNSET)
         knobs.cleanups = o->manual_cleanups != 0 ? KNOBS_CLEANUPS_MANUAL : KNOBS_CLEANUPS_THREAD;
     return 0;
@@ -153,10 +158,15 @@ static int start(const tern_options *options) {
         errno = EINVAL;
         return -1;
     }
-    if (apply_options(options) != 0 || settle() != 0)
+    if (apply_options(options) != 0)
         return -1;
+    /* Before the signal is looked at, which the other copy has taken. */
     if (!os_unique_take("tern-runtime"))
         return refuse(ENOTSUP, "another copy of the library runs in this process; link all parts with the shared one");
+    if (settle() != 0) {
+        os_unique_give();
+        return -1;
+    }
     if (collector_start() != 0) {
         int error = errno;
         os_unique_give();
@@ -180,11 +190,19 @@ int tern_init(const tern_options *options) {
 static void start_by_itself(void) {
     pthread_mutex_lock(&start_lock);
     gc_check(start_state != ENDED, "the library was used after tern_shutdown");
-    if (start_state == NOT_STARTED && start(NULL) != 0) {
+    bool failed = start_state == NOT_STARTED && start(NULL) != 0;
+    static bool told; /* under start_lock */
+    bool again = told;
+    if (failed && !told) {
         fprintf(stderr, "%s\n", error_text);
-        exit(2);
+        told = true;
     }
     pthread_mutex_unlock(&start_lock);
+    /* An exit handler of the program that calls the library comes here again. */
+    if (failed && again)
+        _exit(2);
+    if (failed)
+        exit(2);
 }
 
 struct mutator *runtime_attach(void) {
@@ -279,8 +297,13 @@ static int set_knob(const char *name, const char *value) {
 }
 
 int tern_set_knob(const char *name, const char *value) {
-    runtime_self();
+    struct mutator *self = runtime_self();
+    /* Blocked while it waits, as the holder may be parked for a stop, which must not wait for this thread then. */
+    if (self != NULL)
+        mutator_block(self);
     pthread_mutex_lock(&start_lock);
+    if (self != NULL)
+        mutator_unblock(self);
     int result = set_knob(name, value);
     pthread_mutex_unlock(&start_lock);
     return result;

@@ -66,7 +66,8 @@ int tern_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, voi
 void tern_blocking_begin(void) {
     struct mutator *self = runtime_self();
     if (self != NULL)
-        mutator_block(self);
+        mutator_block_for(self, MUTATOR_CALLER_SP());
+    compiler_barrier();
 }
 
 void tern_blocking_end(void) {
@@ -168,7 +169,7 @@ void tern_external_add(int64_t delta) {
         return;
     mutator_enter(self);
     uint64_t before = atomic_fetch_add_explicit(&account.external, (uint64_t)delta, memory_order_relaxed);
-    if (delta < 0 && before < (uint64_t)-delta)
+    if (delta < 0 && before < 0 - (uint64_t)delta)
         fatal_misuse("tern_external_add took away more bytes than were declared", before,
                      "Each negative delta must match a positive one before it.");
     account_note_peaks();

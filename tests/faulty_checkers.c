@@ -39,25 +39,31 @@ static struct node *tree(int depth) {
     return n;
 }
 
-/* An object whose last word alone leads on. */
-static void last_word(void) {
-    void **holder = tern_alloc(64);
-    for (int i = 0; i < 50; i++) {
-        tern_store(&holder[7], tern_alloc(64));
-        tern_collect();
+/* Objects that lead on by their last word alone: too many for stale words of the stack to hold them all. */
+static __attribute__((noinline)) void **chain(const tern_type *type, size_t last) {
+    void **newest = NULL;
+    for (int i = 0; i < 200; i++) {
+        void **object = type != NULL ? tern_alloc_typed(type, 1) : tern_alloc((last + 1) * sizeof *object);
+        tern_store(&object[last], newest);
+        newest = object;
     }
-    tern_keep(holder);
+    return newest;
+}
+
+static void last_word(void) {
+    void **newest = chain(NULL, 7);
+    for (int i = 0; i < 3; i++)
+        tern_collect();
+    tern_keep(newest);
 }
 
 static void last_typed_word(void) {
     static const uint64_t bitmap[1] = {1u << 6};
     const tern_type *type = tern_type_new("last", 56, bitmap);
-    void **holder = tern_alloc_typed(type, 1);
-    for (int i = 0; i < 50; i++) {
-        tern_store(&holder[6], tern_alloc(64));
+    void **newest = chain(type, 6);
+    for (int i = 0; i < 3; i++)
         tern_collect();
-    }
-    tern_keep(holder);
+    tern_keep(newest);
 }
 
 /* Masks are open in several classes at every collection. */

@@ -49,15 +49,17 @@ int main(void) {
 
 #define TRAP_FLAG 0x100
 
-/* A collection at each of so many instructions of a call, then at every EVERY_LATER-th. */
-#define EACH_OF_FIRST UINT64_C(3000)
+/* A collection at each of so many instructions of a call at which it can be waited for, then at every
+ * EVERY_LATER-th. */
+#define EACH_OF_FIRST UINT64_C(2000)
 #define EVERY_LATER   UINT64_C(37)
 /* Inside S1 a collection is asked for at every so many instructions: it then waits for the thread. */
 #define EVERY_INSIDE UINT64_C(11)
 /* Iterations of a repeated string instruction trap one by one: one in so many counts. */
 #define EVERY_REPEAT UINT64_C(256)
-/* A call goes on unstepped after so many. */
-#define STEPPED_MOST UINT64_C(400000)
+/* A call goes on unstepped after so many, and in a collection of its own until that is over. */
+#define STEPPED_MOST UINT64_C(100000)
+#define BLOCKED_MOST UINT64_C(20000)
 #define PATIENCE_S   20
 
 /* ---- the collecting thread ---- */
@@ -98,7 +100,11 @@ static struct {
     const char *name;
     bool blocked_too; /* the call holds no lock while it is blocked: collections are waited for there too */
     uint64_t instructions, repeats;
+    uint64_t stoppable;      /* instructions at which a collection can be waited for */
     uint64_t waited, passed; /* collections waited for, and asked for in passing */
+    uint64_t blocked;        /* instructions in a row while blocked */
+    bool paused;             /* until the collection is over that the call itself runs */
+    pthread_t thread;        /* that is paused */
     uintptr_t ip;
 } step;
 
@@ -155,18 +161,26 @@ static void on_trap(int signal, siginfo_t *info, void *context) {
     uintptr_t ip = (uintptr_t)regs[REG_RIP];
     step.repeats = ip == step.ip ? step.repeats + 1 : 0;
     step.ip = ip;
+    bool blocked = mutator_self != NULL && atomic_load(&mutator_self->state) == MUTATOR_BLOCKED;
+    step.blocked = blocked ? step.blocked + 1 : 0;
+    if (step.blocked == BLOCKED_MOST) {
+        step.thread = pthread_self();
+        step.paused = true;
+        regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+    }
     if (step.repeats % EVERY_REPEAT == 0) {
         uint64_t n = step.instructions++;
         if (n >= STEPPED_MOST) {
             regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
-        } else if (n < EACH_OF_FIRST || n % EVERY_LATER == 0) {
-            if (can_wait(mutator_self)) {
+        } else if (can_wait(mutator_self)) {
+            uint64_t place = step.stoppable++;
+            if (place < EACH_OF_FIRST || place % EVERY_LATER == 0) {
                 wait_for(ask());
                 step.waited++;
-            } else if (n % EVERY_INSIDE == 0 && asked == done) {
-                ask();
-                step.passed++;
             }
+        } else if (n % EVERY_INSIDE == 0 && asked == done) {
+            ask();
+            step.passed++;
         }
     }
     errno = saved;
@@ -184,6 +198,16 @@ static inline void trap_off(void) {
                      :
                      : "i"(~TRAP_FLAG)
                      : "memory", "cc");
+}
+
+static void on_cycle(const tern_cycle *cycle, void *context) {
+    (void)cycle;
+    (void)context;
+    if (step.paused && pthread_equal(step.thread, pthread_self())) {
+        step.paused = false;
+        step.ip = 0;
+        trap_on();
+    }
 }
 
 static void begin(const char *name, bool blocked_too) {
@@ -399,11 +423,12 @@ static void a_slow_path_that_collects(void **state) {
     prepare(&a);
     settings.stress = 1u << 30;
     mutator_self->stress_left = 1;
-    uint64_t before = stats().collections - stats().forced;
+    tern_stats before = stats();
     keep_new(a.name, stepped(a.name, allocate, (void *)&a), a.bytes);
     settings.stress = 0;
     mutator_self->stress_left = 0;
-    assert_true(stats().collections - stats().forced > before);
+    tern_stats after = stats();
+    assert_true(after.collections - after.forced > before.collections - before.forced);
     check_by_churning(a.name, allocate, (void *)&a, a.bytes);
 }
 
@@ -711,6 +736,7 @@ static int start(void **state) {
     if (tern_root_add(kept, sizeof kept) != 0 || tern_root_add(resizes, sizeof resizes) != 0 ||
         pthread_key_create(&last_key, stop_stepping) != 0)
         return -1;
+    tern_on_cycle(on_cycle, NULL);
     /* The collector's own threads are there before anything is stepped. */
     tern_collect();
     return tern_pthread_create(&collector_thread, NULL, collector, NULL);
