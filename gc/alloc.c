@@ -124,7 +124,7 @@ static __attribute__((noinline)) char *tiny_open(struct mutator *self) {
     }
     memset(block, 0, TINY_BYTES);
     page_index head = heap_index((uintptr_t)block);
-    *span_tiny_starts(head, block) = 0;
+    atomic_store_explicit(span_tiny_starts(head, block), 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->tiny_blocks, 1, memory_order_relaxed);
     /* The old block's bytes are all given away: until the next line it is kept by pointers only, as any object is. */
     atomic_store_explicit(&self->tiny_offset, 0, memory_order_relaxed);
@@ -147,7 +147,10 @@ void *alloc_leaf(struct mutator *self, size_t size) {
         offset = 0;
     }
     char *object = pin_register(block + offset);
-    *span_tiny_starts(heap_index((uintptr_t)block), block) |= (uint16_t)(1u << offset);
+    _Atomic uint16_t *starts = span_tiny_starts(heap_index((uintptr_t)block), block);
+    /* Only this thread writes it; release: before the program writes the bytes (move_tiny). */
+    atomic_store_explicit(starts, (uint16_t)(atomic_load_explicit(starts, memory_order_relaxed) | 1u << offset),
+                          memory_order_release);
     atomic_store_explicit(&self->tiny_offset, offset + (uint32_t)size, memory_order_relaxed);
     atomic_store_explicit(&self->tiny_objects, atomic_load_explicit(&self->tiny_objects, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -180,7 +183,8 @@ void alloc_give_back(struct mutator *mutator) {
 
 /* Bytes of the tiny object at `object`, up to the next object of its block or the block's end. */
 static size_t tiny_size(const struct heap_place *place, const char *object) {
-    unsigned starts = *span_tiny_starts(place->index, place->base);
+    /* A read-modify-write, so that no read of the object's bytes moves past it. */
+    unsigned starts = atomic_fetch_or_explicit(span_tiny_starts(place->index, place->base), 0, memory_order_acq_rel);
     unsigned offset = (unsigned)(object - place->base);
     unsigned after = starts >> offset >> 1;
     if ((starts >> offset & 1) == 0)
@@ -193,9 +197,9 @@ static size_t tiny_size(const struct heap_place *place, const char *object) {
  * The block's owner may hand out the bytes behind the object meanwhile, to `moved` too: then they were copied as if they
  * were the object's. It says so in the map before it gives them away, so a second look tells which to take back.
  */
-static void move_tiny(const struct heap_place *place, const char *object, char *moved, size_t bytes) {
-    memmove(moved, object, bytes);
-    atomic_thread_fence(memory_order_acquire);
+GC_NO_SANITIZE static void move_tiny(const struct heap_place *place, const char *object, char *moved, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++)
+        ((volatile char *)moved)[i] = ((const volatile char *)object)[i];
     size_t own = tiny_size(place, object);
     if (own < bytes)
         memset(moved + own, 0, bytes - own);

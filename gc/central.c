@@ -140,6 +140,7 @@ bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, s
                 for (uint64_t rest = bits; rest != 0; rest &= rest - 1)
                     memset(base + (size_t)__builtin_ctzll(rest) * bytes, 0, bytes);
             span->group = group;
+            span->epoch = heap_epoch();
             mask->base = base;
             *slots = (unsigned)__builtin_popcountll(bits);
             atomic_fetch_add_explicit(&self->slots_taken[size_class], *slots, memory_order_relaxed);
@@ -174,7 +175,7 @@ uint64_t central_give_back(struct mutator *self, enum kind kind, unsigned size_c
     release_span(&centrals[kind][size_class], span->index, has_free);
     span->index = 0;
     span->group = 0;
-    return (uint64_t)count * sizeclass_table[size_class].bytes;
+    return span->epoch == heap_epoch() ? (uint64_t)count * sizeclass_table[size_class].bytes : 0;
 }
 
 bool central_sweep_one(void) {

@@ -17,7 +17,10 @@
 bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, struct pagerun_growth growth, unsigned *slots);
 /* How many bytes the next refill may take at most; for the test against the goal. */
 size_t central_refill_bytes(unsigned size_class);
-/* The thread gives back its mask and span. Inside S1 of `self`, or `self` is stopped or gone. Bytes given back. */
+/*
+ * The thread gives back its mask and span. Inside S1 of `self`, or `self` is stopped or gone. How many of the bytes given
+ * back account's heap still counts.
+ */
 uint64_t central_give_back(struct mutator *self, enum kind kind, unsigned size_class);
 
 /* Sweeps one unswept span of any class. false: none is left. Any thread that is not stopped. */

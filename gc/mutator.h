@@ -34,6 +34,7 @@ struct open_mask {
 struct open_span {
     page_index index; /* head of the owned span; 0: none */
     uint32_t group;   /* the group shown in the mask */
+    uint32_t epoch;   /* when the mask was taken: a cycle since then has left its slots out of the heap's bytes */
 };
 
 /* Words of the frames of mutator_block and tern_blocking_begin; sanitizers' frames are the largest. */

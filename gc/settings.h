@@ -16,8 +16,8 @@ struct settings {
     _Atomic uint64_t memory_limit;  /* bytes, UINT64_MAX: none; relaxed */
     int processors;                 /* >= 1 */
     int markers;                    /* parallel markers, >= 1 */
-    enum marker_order marker;      
-    int trace;                      /* gctrace level */
+    _Atomic(enum marker_order) marker; /* this, trace and warnings may change too; read at each cycle */      
+    _Atomic int trace;                      /* gctrace level */
     bool verify;                    /* gcverify */
     uint32_t stress;                /* collect at every N-th allocation slow path; 0: never */
     uint64_t seed;                  /* of stress */
@@ -25,7 +25,7 @@ struct settings {
     int signal;                     /* that stops threads */
     bool huge_pages;               
     bool data_segments;             /* writable data segments are roots */
-    bool warnings;                  /* "limit passed" and other lines */
+    _Atomic bool warnings;                  /* "limit passed" and other lines */
     bool manual_cleanups;           /* no cleanup thread */
 };
 

@@ -44,8 +44,8 @@ static inline char *span_slot(page_index head, unsigned slot) {
     return heap_address(head) + (size_t)slot * heap_page(head)->slot_bytes;
 }
 /* The map entry of the tiny block that starts at `block`. */
-static inline uint16_t *span_tiny_starts(page_index head, const char *block) {
-    uint16_t *map = (uint16_t *)(void *)(heap_address(head) + SPAN_TINY_SLOTS * 16);
+static inline _Atomic uint16_t *span_tiny_starts(page_index head, const char *block) {
+    _Atomic uint16_t *map = (_Atomic uint16_t *)(void *)(heap_address(head) + SPAN_TINY_SLOTS * 16);
     return &map[(block - heap_address(head)) / 16];
 }
 

@@ -192,7 +192,8 @@ void sweep_finish(void) {
     while (atomic_load_explicit(&sweeper.active, memory_order_seq_cst) != 0)
         os_cpu_relax();
     central_sweep_finish();
-    sweeper.start_heap = account_heap();
+    uint64_t heap_now = account_heap();
+    sweeper.start_heap = heap_now > 0 ? heap_now : 1; /* 0 would say that there has been no cycle */
     sweeper.start_pages = pagerun_used_bytes();
 }
 

@@ -285,8 +285,6 @@ static void thread_roots(const struct mutator *m) {
     if (m->context == NULL) {
         verify.root = "a saved register";
         root_words(NULL, m->spill, OS_SPILL_WORDS);
-        verify.root = "a saved frame";
-        root_words(NULL, m->frames, m->frame_words);
         verify.root = "a frame of a blocking section";
         root_words(NULL, m->frames, m->frame_words);
     } else {

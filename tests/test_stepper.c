@@ -1,18 +1,19 @@
 /*
- * A stop comes at any instruction: here it comes at every one. A call of the library runs under the processor's trap
- * flag; after each of its instructions the SIGTRAP handler has a second thread run a whole collection, checked by
- * gcverify, and waits for it where the thread can be stopped (depth 0, running). Elsewhere (inside S1, while it
- * becomes blocked, before it is attached) it now and then asks for a collection and goes on, so that the thread meets
- * the stop on its way out. Afterwards what the call returned must still be allocated, whole, and nobody else's.
+ * A stop comes at any instruction: here it comes at every one. A call of the library runs under the
+ * processor's trap flag; after each of its instructions the SIGTRAP handler has a second thread run a whole
+ * collection, checked by gcverify, and waits for it where the thread can be stopped (depth 0, running).
+ * Elsewhere (inside S1, while it becomes blocked, before it is attached) it now and then asks for a
+ * collection and goes on, so that the thread meets the stop on its way out. Afterwards what the call returned
+ * must still be allocated, whole, and nobody else's.
  *
- * The handler runs on the thread's own stack. Its frame holds the interrupted registers, and it is scanned as any
- * part of the stack: what rule S2 keeps in a register until a call returns is found there and nowhere else.
- *
- * Seen to fail, on copies broken on purpose (which line stopped it):
- *   - alloc_take_slot that writes the mask before it forms the address, with the address hidden by an xor meanwhile:
- *     "words, 64 bytes: the object is not there any more"
- *   - blacken_open without the tiny block: gcverify, "the open tiny block of thread ... was left white"
- *   - mutator_leave that does not look at stop_word: "no collection within 20 s"
+ * Seen to fail, on copies of the library broken on purpose:
+ * - alloc_take_slot writes the mask before it forms the address: "words, 64 bytes: the object is not there
+ * any more"
+ * - tiny_open hides the block's address for an instruction: gcverify, "the open tiny block ... is not
+ * allocated"
+ * - large_alloc keeps a page number in place of the address: "leaf, 100000 bytes: the object is not zeroed"
+ * - the signal's handler does not look at the depth: gcverify, "two objects would overlap"
+ * - mutator_leave does not look at stop_word: "no collection within 20 s: attach, alloc"
  *
  * ctest: timeout=300 lanes=none,address
  * (ThreadSanitizer's lane stops threads at polls: there is no signal that could come at any instruction.)
@@ -31,200 +32,14 @@ int main(void) {
 }
 #else
 
-#include <errno.h>
-#include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "garbage.h"
 #include "gc/alloc.h"
-#include "gc/mutator.h"
-#include "gc/os/os_futex.h"
-#include "gc/os/os_log.h"
 #include "gc/settings.h"
-
-#define TRAP_FLAG 0x100
-
-/* A collection at each of so many instructions of a call at which it can be waited for, then at every
- * EVERY_LATER-th. */
-#define EACH_OF_FIRST UINT64_C(2000)
-#define EVERY_LATER   UINT64_C(37)
-/* Inside S1 a collection is asked for at every so many instructions: it then waits for the thread. */
-#define EVERY_INSIDE UINT64_C(11)
-/* Iterations of a repeated string instruction trap one by one: one in so many counts. */
-#define EVERY_REPEAT UINT64_C(256)
-/* A call goes on unstepped after so many, and in a collection of its own until that is over. */
-#define STEPPED_MOST UINT64_C(100000)
-#define BLOCKED_MOST UINT64_C(20000)
-#define PATIENCE_S   20
-
-/* ---- the collecting thread ---- */
-
-/* Collections asked for and done, modulo 2^32; futexes. release / acquire. */
-static _Atomic uint32_t asked, done;
-static _Atomic bool quitting;
-
-static void *collector(void *unused) {
-    (void)unused;
-    while (!quitting) {
-        uint32_t now = atomic_load_explicit(&asked, memory_order_acquire);
-        if (now == atomic_load_explicit(&done, memory_order_relaxed)) {
-            os_futex_wait(&asked, now, -1);
-            continue;
-        }
-        tern_collect();
-        /* Takes what was freed by mistake and overwrites it. */
-        if (now % 8 == 0) {
-            memset(tern_alloc_leaf(40000), 0xee, 40000);
-            memset(tern_alloc(64), 0xee, 64);
-        }
-        atomic_store_explicit(&done, now, memory_order_release);
-        os_futex_wake(&done, INT32_MAX);
-    }
-    return NULL;
-}
-
-static uint32_t ask(void) {
-    uint32_t turn = atomic_fetch_add_explicit(&asked, 1, memory_order_acq_rel) + 1;
-    os_futex_wake(&asked, 1);
-    return turn;
-}
-
-/* ---- stepping; one thread at a time ---- */
-
-static struct {
-    const char *name;
-    bool blocked_too; /* the call holds no lock while it is blocked: collections are waited for there too */
-    uint64_t instructions, repeats;
-    uint64_t stoppable;      /* instructions at which a collection can be waited for */
-    uint64_t waited, passed; /* collections waited for, and asked for in passing */
-    uint64_t blocked;        /* instructions in a row while blocked */
-    bool paused;             /* until the collection is over that the call itself runs */
-    pthread_t thread;        /* that is paused */
-    uintptr_t ip;
-} step;
-
-static uint64_t all_instructions, all_waited, all_passed;
-
-static void say_where(const char *what) {
-    struct os_line line;
-    os_line_init(&line);
-    os_line_str(&line, what);
-    os_line_str(&line, ": ");
-    os_line_str(&line, step.name != NULL ? step.name : "nothing stepped");
-    os_line_str(&line, ", instruction ");
-    os_line_u64(&line, step.instructions);
-    os_line_str(&line, " at ");
-    os_line_hex(&line, step.ip);
-    os_line_emit(&line, 2);
-}
-
-static void on_abort(int signal) {
-    (void)signal;
-    say_where("stopped while stepping");
-}
-
-static void wait_for(uint32_t turn) {
-    for (int seconds = 0;;) {
-        uint32_t now = atomic_load_explicit(&done, memory_order_acquire);
-        if ((int32_t)(now - turn) >= 0)
-            return;
-        if (os_futex_wait(&done, now, INT64_C(1000000000)) == -ETIMEDOUT && ++seconds == PATIENCE_S) {
-            say_where("no collection within 20 s");
-            abort();
-        }
-    }
-}
-
-/*
- * Whether the thread can be stopped where it is, by the signal, while it waits. Not while a stop is on already: its
- * signal came inside S1 and went by, and the thread is on its way to look. Not while it holds the list of threads.
- */
-static bool can_wait(const struct mutator *self) {
-    if (self == NULL || stop_requested() ||
-        atomic_load_explicit(&mutator_list_lock.word, memory_order_relaxed) != OS_LOCK_FREE)
-        return false;
-    if (atomic_load_explicit(&self->state, memory_order_relaxed) == MUTATOR_BLOCKED)
-        return step.blocked_too;
-    return atomic_load_explicit(&self->depth, memory_order_relaxed) == 0;
-}
-
-static void on_trap(int signal, siginfo_t *info, void *context) {
-    (void)signal;
-    (void)info;
-    int saved = errno;
-    greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
-    uintptr_t ip = (uintptr_t)regs[REG_RIP];
-    step.repeats = ip == step.ip ? step.repeats + 1 : 0;
-    step.ip = ip;
-    bool blocked = mutator_self != NULL && atomic_load(&mutator_self->state) == MUTATOR_BLOCKED;
-    step.blocked = blocked ? step.blocked + 1 : 0;
-    if (step.blocked == BLOCKED_MOST) {
-        step.thread = pthread_self();
-        step.paused = true;
-        regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
-    }
-    if (step.repeats % EVERY_REPEAT == 0) {
-        uint64_t n = step.instructions++;
-        if (n >= STEPPED_MOST) {
-            regs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
-        } else if (can_wait(mutator_self)) {
-            uint64_t place = step.stoppable++;
-            if (place < EACH_OF_FIRST || place % EVERY_LATER == 0) {
-                wait_for(ask());
-                step.waited++;
-            }
-        } else if (n % EVERY_INSIDE == 0 && asked == done) {
-            ask();
-            step.passed++;
-        }
-    }
-    errno = saved;
-}
-
-static inline void trap_on(void) {
-    __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\torq %0, (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp"
-                     :
-                     : "i"(TRAP_FLAG)
-                     : "memory", "cc");
-}
-
-static inline void trap_off(void) {
-    __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\tandq %0, (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp"
-                     :
-                     : "i"(~TRAP_FLAG)
-                     : "memory", "cc");
-}
-
-static void on_cycle(const tern_cycle *cycle, void *context) {
-    (void)cycle;
-    (void)context;
-    if (step.paused && pthread_equal(step.thread, pthread_self())) {
-        step.paused = false;
-        step.ip = 0;
-        trap_on();
-    }
-}
-
-static void begin(const char *name, bool blocked_too) {
-    memset(&step, 0, sizeof step);
-    step.name = name;
-    step.blocked_too = blocked_too;
-}
-
-static void end(void) {
-    all_instructions += step.instructions;
-    all_waited += step.waited;
-    all_passed += step.passed;
-    print_message("  %-44s %7lu instructions, %6lu collections waited for, %5lu met in passing\n", step.name,
-                  (unsigned long)step.instructions, (unsigned long)step.waited, (unsigned long)step.passed);
-    assert_true(step.waited > 0);
-    step.name = NULL;
-}
+#include "stepper.h"
 
 typedef void *call_function(void *argument);
 
@@ -262,7 +77,8 @@ static void check_kept(const char *name) {
     for (size_t i = 0; i < kept_count; i++) {
         tern_object found;
         must(tern_object_find(kept[i].at, &found), name, "the object is not there any more");
-        must((unsigned char *)found.base + found.size >= kept[i].at + kept[i].bytes, name, "the object shrank");
+        must((unsigned char *)found.base + found.size >= kept[i].at + kept[i].bytes, name,
+             "the object shrank");
         for (size_t b = 0; b < kept[i].bytes; b++)
             must(kept[i].at[b] == kept[i].fill, name, "the object was overwritten");
     }
@@ -313,7 +129,7 @@ struct allocation {
     const char *name;
     size_t bytes;
     enum kind kind;
-    enum state mask; /* of the open mask before the call */
+    enum state mask;  /* of the open mask before the call */
     bool fresh_block; /* of tiny objects: the open block is full */
 };
 
@@ -463,7 +279,8 @@ static NOINLINE void step_resize(struct resize *r) {
     unsigned char *after = stepped(r->name, resize, r);
     must((after != before) == r->moves, r->name, r->moves ? "it did not move" : "it moved");
     for (size_t b = 0; b < r->to; b++)
-        must(after[b] == (b < r->from ? 0x77 : 0), r->name, "contents were not kept, or the rest is not zero");
+        must(after[b] == (b < r->from ? 0x77 : 0), r->name,
+             "contents were not kept, or the rest is not zero");
     keep(r->name, after, r->to);
     collect();
     check_kept(r->name);
@@ -658,8 +475,7 @@ static void a_collection_of_its_own(void **state) {
 }
 
 static NOINLINE void *attach_and_allocate(void) {
-    assert_int_equal(tern_thread_attach(), 0);
-    return tern_alloc(64);
+    return tern_thread_attach() == 0 ? tern_alloc(64) : NULL;
 }
 
 static void *attached_thread(void *result) {
@@ -668,6 +484,9 @@ static void *attached_thread(void *result) {
     void *object = attach_and_allocate();
     trap_off();
     end();
+    *(int *)result = object == NULL;
+    if (object == NULL)
+        return NULL;
     memset(object, 0x48, 64);
     wait_for(ask());
     for (int b = 0; b < 64; b++)
@@ -690,7 +509,8 @@ static void stop_stepping(void *unused) {
 }
 
 static void *thread_that_just_ends(void *result) {
-    assert_int_equal(pthread_setspecific(last_key, result), 0);
+    if (pthread_setspecific(last_key, result) != 0)
+        abort();
     begin("alloc that attaches, detach at exit", false);
     trap_on();
     *(int *)result = tern_alloc(64) == NULL;
@@ -727,8 +547,10 @@ static int start(void **state) {
     setenv("TERN_GODEBUG", "gcverify=1,markers=1", 1);
     tern_options_init(&options);
     options.gc_percent = TERN_GC_OFF;
-    options.manual_cleanups = 1; /* their thread would be made within a stepped call, where signals are blocked */
-    if (sigaction(SIGTRAP, &trap, NULL) != 0 || sigaction(SIGABRT, &abort_, NULL) != 0 || tern_init(&options) != 0)
+    options.manual_cleanups =
+        1; /* their thread would be made within a stepped call, where signals are blocked */
+    if (sigaction(SIGTRAP, &trap, NULL) != 0 || sigaction(SIGABRT, &abort_, NULL) != 0 ||
+        tern_init(&options) != 0)
         return -1;
     static const uint64_t bitmap[1] = {2};
     pair_type = tern_type_new("pair", 16, bitmap);
@@ -749,11 +571,12 @@ static int finish(void **state) {
     tern_blocking_begin();
     pthread_join(collector_thread, NULL);
     tern_blocking_end();
-    print_message("stepped %lu instructions; %lu collections at an instruction, %lu met in passing, %lu in all\n",
-                  (unsigned long)all_instructions, (unsigned long)all_waited, (unsigned long)all_passed,
-                  (unsigned long)stats().collections);
+    print_message(
+        "stepped %lu instructions; %lu collections at an instruction, %lu met in passing, %lu in all\n",
+        (unsigned long)all_instructions, (unsigned long)all_waited, (unsigned long)all_passed,
+        (unsigned long)stats().collections);
     tern_shutdown();
-    return 0;
+    return calls_without == 0 ? 0 : -1;
 }
 
 int main(void) {
