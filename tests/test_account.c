@@ -96,8 +96,10 @@ static void a_thread_that_leaves_takes_nothing_from_the_heap(void **state) {
     void *live_ones = tern_alloc(16 * MIB);
     for (unsigned i = 0; i < 8; i++) {
         assert_int_equal(tern_pthread_create(&leavers[i].thread, NULL, open_masks_and_leave, &leavers[i]), 0);
-        while (atomic_load(&leavers[i].phase) != 1)
+        while (atomic_load(&leavers[i].phase) != 1) {
+            tern_poll();
             sched_yield();
+        }
     }
     collect();
     uint64_t live = account.live;
