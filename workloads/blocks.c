@@ -63,6 +63,7 @@ static const struct argp_option option_table[] = {
     {"collect", KEY_COLLECT, "N", 0, "Force N collections at the end; default 0", 1},
     {"release", KEY_RELEASE, 0, 0, "Give free memory back to the system at the end", 1},
     CLI_COMMON_OPTIONS,
+    {0},
 };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
@@ -166,13 +167,16 @@ static void print_ms(const char *name, uint64_t ns, const char *note) {
 }
 
 static void print_settings(const struct run *run, const struct options *o) {
+    char kept[48] = "none kept";
     char size[SIZE_TEXT_FORMAT_MAX_BYTES], whole[SIZE_TEXT_FORMAT_MAX_BYTES],
         limit[SIZE_TEXT_FORMAT_MAX_BYTES];
     size_text_format(size, sizeof size, o->work.size);
     size_text_format(whole, sizeof whole, o->work.size * o->work.count);
-    printf("blocks: %" PRIu64 " of %s, %s in all, %s, the last %" PRIu64 " kept, %u thread%s\n",
-           o->work.count, size, whole, o->work.scan ? "each pointing to the one before" : "pointer-free",
-           o->work.keep, o->work.threads, o->work.threads == 1 ? "" : "s");
+    if (o->work.keep)
+        snprintf(kept, sizeof kept, "the last %" PRIu64 " kept", o->work.keep);
+    printf("blocks: %" PRIu64 " of %s, %s in all, %s, %s, %u thread%s\n", o->work.count, size, whole,
+           o->work.scan ? "each pointing to the one before" : "pointer-free", kept, o->work.threads,
+           o->work.threads == 1 ? "" : "s");
     printf("%s: %s", run->backend, o->backend->help);
     if (run->stats.gogc == RATIO_OFF)
         printf("; GOGC off");
@@ -189,6 +193,10 @@ static void print_settings(const struct run *run, const struct options *o) {
     if (run->boehm_max_heap_bytes != STAT_UNKNOWN) {
         size_text_format(limit, sizeof limit, run->boehm_max_heap_bytes);
         printf("; maximum heap %s", limit);
+    }
+    if (run->boehm_initial_heap_bytes != STAT_UNKNOWN) {
+        size_text_format(limit, sizeof limit, run->boehm_initial_heap_bytes);
+        printf("; %s at the start", limit);
     }
     printf("\n\n");
 }

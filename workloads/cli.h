@@ -18,11 +18,10 @@
 /* Keys of the options that every workload has; put CLI_COMMON_OPTIONS last among its options. */
 enum { CLI_KEY_JSON = 0x1000, CLI_KEY_HELP, CLI_KEY_VERSION, CLI_KEY_FIRST_FREE };
 
-#define CLI_COMMON_OPTIONS                                                     \
-    {"json", CLI_KEY_JSON, 0, 0, "Print one JSON object instead of text", -2}, \
-        {"help", CLI_KEY_HELP, 0, 0, "Print this and the table of knobs", -1}, \
-        {"version", CLI_KEY_VERSION, 0, 0, "Print the version", -1}, {         \
-        0                                                                      \
+#define CLI_COMMON_OPTIONS                                                       \
+    {"json", CLI_KEY_JSON, 0, 0, "Print one JSON object instead of text", -2},   \
+        {"help", CLI_KEY_HELP, 0, 0, "Print this and the table of knobs", -1}, { \
+        "version", CLI_KEY_VERSION, 0, 0, "Print the version", -1                \
     }
 
 /* argp_parse, with mistakes reported in one line. `input` reaches the parser as state->input. */

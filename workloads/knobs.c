@@ -21,7 +21,7 @@ struct options {
     bool json;
 };
 
-static const struct argp_option option_table[] = {CLI_COMMON_OPTIONS};
+static const struct argp_option option_table[] = {CLI_COMMON_OPTIONS, {0}};
 
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
     struct options *o = state->input;
