@@ -1,6 +1,7 @@
 # ctest: timeout=300
 """How often the collector runs follows from the ratio, the limit and what is kept: for the articles' numbers and for
 others. Counts are exact but for a block or two that a stale word keeps; so within a tenth, or one."""
+import os
 import random
 import sys
 
@@ -85,14 +86,16 @@ for limit, keep, size in ((12, 0, 64 * KIB), (20, 100, 64 * KIB), (48, 20, 1 * M
 
 # Several threads share one heap and one goal. Either all run at once and fill their rings together, or one after the other:
 # the count lies between the two. Much is kept, so that the block or two that each thread's stale words keep weigh little.
+# (ThreadSanitizer has a MiB of its own on each thread's stack, and the goal grows with the stacks: fewer collections there.)
 COUNT, KEEP = 6000, 400
+LEAST_SHARE = 0.5 if os.environ.get("TERN_SANITIZE") == "thread" else 0.85
 for threads in (2, 5):
     for scan in ((), ("--scan",)):
         r, _ = blocks("--threads", threads, "--count", COUNT, "--keep", KEEP, *scan, env={"GOGC": "100"})
         each, ring = COUNT // threads, KEEP // threads
         together = expected(64 * KIB, COUNT, 100, lambda done: min(done, KEEP))
         in_turn = expected(64 * KIB, COUNT, 100, lambda done: done // each * ring + min(done % each, ring))
-        check(0.85 * together - 1 <= r["collections"] <= 1.1 * in_turn + 1,
+        check(LEAST_SHARE * together - 1 <= r["collections"] <= 1.1 * in_turn + 1,
               f"{threads} threads {scan}: {r['collections']} collections, by the rule {together} to {in_turn}")
         check(r["failed_allocations"] == 0, f"{threads} threads {scan}: none failed")
 
