@@ -16,22 +16,17 @@ static void emit(void *context, const char *text) {
 int main(void) {
     puts("# Knobs\n\n"
          "Printed from the table in `runtime/knobs.c` by `./dev docs`: change it there.\n\n"
-         "Each variable is read when the library starts, under its own name and with `TERN_` in front; the "
-         "name with\n"
-         "`TERN_` wins, and the other's value is then not looked at. An empty variable counts as not set. A "
-         "bad value\n"
-         "stops the program with one line that names variable, value and accepted forms, and exit status 2 "
-         "(an error\n"
-         "from `tern_init` where the program calls it).\n\n"
-         "`GODEBUG` and `TERN_GODEBUG` are lists, `key=value,key=value`. Both are read, and the second wins "
-         "key by key.\n"
-         "Keys that Tern does not know are an error in `TERN_GODEBUG` and are passed over in `GODEBUG`, "
-         "which a program\n"
-         "may share with Go programs.\n\n"
-         "`GOGC` and `GOMEMLIMIT`, and of the keys `gctrace`, `marker` and `warn`, can change while the "
-         "program runs:\n"
-         "`tern_set_gc_percent`, `tern_set_memory_limit`, `tern_set_knob`. What they do to a program:\n"
-         "[tuning.md](tuning.md).\n");
+         "Each variable is read when the library starts, under its own name and with `TERN_` in\n"
+         "front; the name with `TERN_` wins, and the other's value is then not looked at. An empty\n"
+         "variable counts as not set. A bad value stops the program with one line that names\n"
+         "variable, value and accepted forms, and exit status 2 (it is an error of `tern_init` where\n"
+         "the program calls that).\n\n"
+         "`GODEBUG` and `TERN_GODEBUG` are lists, `key=value,key=value`. Both are read, and the\n"
+         "second wins key by key. Keys that Tern does not know are an error in `TERN_GODEBUG` and\n"
+         "are passed over in `GODEBUG`, which a program may share with Go programs.\n\n"
+         "`GOGC` and `GOMEMLIMIT`, and of the keys `gctrace`, `marker` and `warn`, can change while\n"
+         "the program runs: `tern_set_gc_percent`, `tern_set_memory_limit`, `tern_set_knob`. What\n"
+         "they do to a program: [tuning.md](tuning.md).\n");
     knobs_markdown(emit, NULL);
     return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
