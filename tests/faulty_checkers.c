@@ -1,10 +1,11 @@
 /*
- * gcverify catches a collector that is wrong on purpose. Each fault of gc/fault.h is planted in a child of its own that
- * runs a program in which the fault matters; the child must be stopped by the verifier, with its line. The same
- * programs pass without a fault, so what stops them is the fault.
+ * gcverify catches a collector that is wrong on purpose. Each fault of gc/fault.h is planted in a child of
+ * its own that runs a program in which the fault matters; the child must be stopped by the verifier, with its
+ * line. The same programs pass without a fault, so what stops them is the fault.
  *
  * ctest: timeout=120 lanes=none
- * (Sanitizers and cooperative stops change which registers hold what at a stop; the faults are the same there.)
+ * (Sanitizers and cooperative stops change which registers hold what at a stop; the faults are the same
+ * there.)
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>
@@ -116,7 +117,8 @@ static void *hold_in_vector_register(void *unused) {
                      "pxor %%xmm15, %%xmm15"
                      :
                      : "b"(hidden), "r"(mask), "m"(stage)
-                     : "xmm14", "xmm15", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
+                     : "xmm14", "xmm15", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11",
+                       "memory", "cc");
     return NULL;
 }
 
@@ -166,7 +168,8 @@ static const struct plan plans[] = {
     {"a tail page of a large object is freed early", FAULT_LARGE_TAIL_FREED, large_tail},
 };
 
-/* Runs the program in a child with the fault planted; its standard error goes to `text`. Returns its wait status. */
+/* Runs the program in a child with the fault planted; its standard error goes to `text`. Returns its wait
+ * status. */
 static int run(const struct plan *plan, enum fault fault, char *text, size_t size) {
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
