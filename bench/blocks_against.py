@@ -7,8 +7,8 @@ With --check: exits 1 unless tern has fewer collections and less CPU time than B
 Owns: nothing. Never: compares runs of different times. Calls: build/release/workloads/blocks.
 
 How much memory Boehm takes follows from its divisor of free space, so it runs with its default and with the divisor whose
-peak RSS comes nearest to tern's, found in a round before; that one tern is checked against. Equal means within a tenth, as
-divisors are few. A last row gives Boehm tern's memory from the start; no setting of Boehm's does that for a heap that
+peak RSS comes nearest to tern's, found in a round before; that one tern is checked against, and equal means equal: a
+peak that is a little higher does not hold. A last row gives Boehm tern's memory from the start; no setting of Boehm's does that for a heap that
 grows, so it is shown and not judged.
 """
 import argparse
@@ -21,14 +21,14 @@ import sys
 MIB = 1 << 20
 KNOBS = ("GOGC", "GOMEMLIMIT", "GODEBUG", "TERN_GOGC", "TERN_GOMEMLIMIT", "TERN_GODEBUG")
 DIVISORS = (1, 2, 3, 4, 6)
-EQUAL = 0.10  # peak RSS that differs by less counts as equal
 
 
 def parse():
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     build = os.environ.get("TERN_BUILD_DIR", os.path.join(root, "build", "release"))
     parser = argparse.ArgumentParser(description="blocks: tern against Boehm and malloc, interleaved")
-    parser.add_argument("--blocks", default=os.path.join(build, "workloads", "blocks"), help="the program (default: %(default)s)")
+    parser.add_argument("--blocks", default=os.path.join(build, "workloads", "blocks"),
+                        help="the program (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds, at least 5 (default: %(default)s)")
     parser.add_argument("--keep", type=int, default=64, help="blocks kept in the ring (default: %(default)s)")
     parser.add_argument("--scan", action="store_true", help="blocks that may hold pointers")
@@ -91,7 +91,7 @@ def judge(tern, boehm):
     for field, unit, scale in (("collections", "collections", 1), ("cpu_ns", "ms of CPU", 1e6)):
         if tern.median(field) >= boehm.median(field):
             false.append(f"tern takes {tern.median(field) / scale:.1f} {unit}, {boehm.name} {boehm.median(field) / scale:.1f}")
-    if tern.median("own_rss_bytes") > boehm.median("own_rss_bytes") * (1 + EQUAL):
+    if tern.median("own_rss_bytes") > boehm.median("own_rss_bytes"):
         false.append(f"tern's peak RSS is {tern.median('own_rss_bytes') / MIB:.1f} MiB, "
                      f"{boehm.name}'s {boehm.median('own_rss_bytes') / MIB:.1f} MiB")
     return false

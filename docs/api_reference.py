@@ -72,30 +72,47 @@ def groups(lines):
 
 
 def declaration(code):
-    """The code as a reader wants it: attributes off, bodies of inline functions off."""
+    """The code as a reader wants it: attributes off, bodies of inline functions off, arguments under each other."""
     inline = re.compile(r"^(static inline [^{;]*?)\s*\{.*?^\}", re.S | re.M)
-    return ATTRIBUTES.sub("", inline.sub(r"\1;", code))
+    out, shift = [], 0
+    for line in inline.sub(r"\1;", code).split("\n"):
+        if not line.startswith(" "):
+            shift = len(line) - len(ATTRIBUTES.sub("", line))
+        out.append(ATTRIBUTES.sub("", line) if not line.startswith(" ") else line[shift:] if line[:shift].isspace() else line)
+    return "\n".join(out)
+
+
+def anchor(title):
+    """Where a heading is found in the page, by the rule that forges use."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 def reference(header):
     overview, rest = re.match(r"\s*(/\*.*?\*/)(.*)", header, re.S).groups()
-    out = ["# API reference", "", "Printed from `<tern/tern.h>` by `./dev docs`: change it there.", "", prose(overview)]
+    out, index = [], []
     for comment, code in groups(rest.split("\n")):
         title = None
         if comment:
             text = prose(comment)
             title = re.match(r"-{10,} ?(.+)", text)
             if title:
-                out += ["", "## " + title.group(1)[0].upper() + title.group(1)[1:]]
+                index.append((title.group(1)[0].upper() + title.group(1)[1:], []))
                 text = text[title.end() :].strip("\n")
         else:
             text = ""
+        if not index:
+            index.append(("Version", []))  # what stands before the first section
+        if title or not out:
+            out += ["", "## " + index[-1][0]]
         if code.strip():
             heading = ", ".join(f"`{name}`" for name in names(code))
+            index[-1][1].append(heading)
             out += ["", "### " + heading, "", "```c", declaration(code).strip(), "```"]
         if text:
             out += ["", text]
-    return "\n".join(out) + "\n"
+    top = ["# API reference", "", "Printed from `<tern/tern.h>` by `./dev docs`: change it there.", "", prose(overview), ""]
+    top += [f"- [{title}](#{anchor(title)}): {', '.join(headings)}" for title, headings in index]
+    return "\n".join(top + out) + "\n"
 
 
 def main(arguments):
