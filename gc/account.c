@@ -17,8 +17,8 @@ static void set(_Atomic uint64_t *counter, uint64_t value) {
 }
 static void raise_to(_Atomic uint64_t *peak, uint64_t value) {
     uint64_t now = get(peak);
-    while (now < value &&
-           !atomic_compare_exchange_weak_explicit(peak, &now, value, memory_order_relaxed, memory_order_relaxed)) {
+    while (now < value && !atomic_compare_exchange_weak_explicit(peak, &now, value, memory_order_relaxed,
+                                                                 memory_order_relaxed)) {
     }
 }
 
@@ -49,12 +49,14 @@ void account_give(uint64_t bytes) {
 
 uint64_t account_total(void) {
     return pagerun_used_bytes() + pagerun_free_bytes() +
-           atomic_load_explicit(&heap.metadata, memory_order_relaxed) + offheap_bytes() + get(&account.external);
+           atomic_load_explicit(&heap.metadata, memory_order_relaxed) + offheap_bytes() +
+           get(&account.external);
 }
 
 /*
- * Up to this goal the heap grows in small steps once it is near it: a whole 2 MiB piece for the last block would be a
- * large part of what is held (8 MiB goal: 2 MiB are 25 %). Beyond, huge pages matter more than 2 MiB.
+ * Up to this goal the heap grows in small steps once it is near it: a whole 2 MiB piece for the last block
+ * would be a large part of what is held (8 MiB goal: 2 MiB are 25 %). Beyond, huge pages matter more than 2
+ * MiB.
  */
 #define SMALL_GOAL_BYTES (64 * MIB)
 /* The step then, as a share of the goal, and its least. */

@@ -1,6 +1,6 @@
 /*
- * The books: bytes in objects, bytes held from the kernel, and the goal that both lead to. Owns the counters; decides
- * with the pure policies (pacer, limit). Any thread; all relaxed atomics, each a counter of its own.
+ * The books: bytes in objects, bytes held from the kernel, and the goal that both lead to. Owns the counters;
+ * decides with the pure policies (pacer, limit). Any thread; all relaxed atomics, each a counter of its own.
  */
 #ifndef GC_ACCOUNT_H
 #define GC_ACCOUNT_H
@@ -10,9 +10,9 @@
 #include "gc/pagerun.h"
 
 struct account {
-    _Atomic uint64_t heap;       /* live at the last cycle plus taken since; masks count when they are taken */
-    _Atomic uint64_t live;       /* marked by the last cycle */
-    _Atomic uint64_t goal;       /* UINT64_MAX: never */
+    _Atomic uint64_t heap; /* live at the last cycle plus taken since; masks count when they are taken */
+    _Atomic uint64_t live; /* marked by the last cycle */
+    _Atomic uint64_t goal; /* UINT64_MAX: never */
     _Atomic uint64_t ratio_goal; /* what the growth ratio alone asks for */
     _Atomic int by;              /* enum pacer_by of the goal */
     _Atomic uint64_t external;   /* declared by the program */
@@ -39,8 +39,9 @@ struct pagerun_growth account_growth(void);
 void account_note_peaks(void);
 
 /*
- * After a marking: the new live heap. Slots still shown in masks are left out, though they were counted when taken: many
- * threads with many open masks would otherwise fill a small goal with them and collect without end.
+ * After a marking: the new live heap. Slots still shown in masks are left out, though they were counted when
+ * taken: many threads with many open masks would otherwise fill a small goal with them and collect without
+ * end.
  */
 void account_cycle(uint64_t live, uint64_t stack_bytes, uint64_t global_bytes);
 /* Works out the goal from the settings as they are now. */

@@ -25,8 +25,8 @@ alloc_oom_function *alloc_on_oom(alloc_oom_function *function, void *context) {
 }
 
 /*
- * What is left to do when an attempt found no memory: an emergency collection first, then the program's handler, each
- * once. false: give up.
+ * What is left to do when an attempt found no memory: an emergency collection first, then the program's
+ * handler, each once. false: give up.
  */
 struct despair {
     bool collected, asked;
@@ -114,7 +114,8 @@ void *alloc_object_slow(struct mutator *self, size_t size, enum kind kind) {
     return pin_register(slot);
 }
 
-/* Opens a new tiny block. S2: its address is formed, and it is the open block, before its first byte is given away. */
+/* Opens a new tiny block. S2: its address is formed, and it is the open block, before its first byte is given
+ * away. */
 static __attribute__((noinline)) char *tiny_open(struct mutator *self) {
     char *block = alloc_take_slot(self, KIND_TINY, SIZECLASS_16_BYTES, TINY_BYTES);
     if (block == NULL) {
@@ -126,7 +127,8 @@ static __attribute__((noinline)) char *tiny_open(struct mutator *self) {
     page_index head = heap_index((uintptr_t)block);
     atomic_store_explicit(span_tiny_starts(head, block), 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->tiny_blocks, 1, memory_order_relaxed);
-    /* The old block's bytes are all given away: until the next line it is kept by pointers only, as any object is. */
+    /* The old block's bytes are all given away: until the next line it is kept by pointers only, as any
+     * object is. */
     atomic_store_explicit(&self->tiny_offset, 0, memory_order_relaxed);
     self->tiny_base = pin_register(block);
     return block;
@@ -138,7 +140,8 @@ void *alloc_leaf(struct mutator *self, size_t size) {
     if (size == 0)
         size = 1;
     uint32_t align = size % 8 == 0 ? 8 : size % 4 == 0 ? 4 : size % 2 == 0 ? 2 : 1;
-    uint32_t offset = (uint32_t)align_up(atomic_load_explicit(&self->tiny_offset, memory_order_relaxed), align);
+    uint32_t offset =
+        (uint32_t)align_up(atomic_load_explicit(&self->tiny_offset, memory_order_relaxed), align);
     char *block = self->tiny_base;
     if (block == NULL || offset + size > TINY_BYTES) {
         block = tiny_open(self);
@@ -149,10 +152,12 @@ void *alloc_leaf(struct mutator *self, size_t size) {
     char *object = pin_register(block + offset);
     _Atomic uint16_t *starts = span_tiny_starts(heap_index((uintptr_t)block), block);
     /* Only this thread writes it; release: before the program writes the bytes (move_tiny). */
-    atomic_store_explicit(starts, (uint16_t)(atomic_load_explicit(starts, memory_order_relaxed) | 1u << offset),
+    atomic_store_explicit(starts,
+                          (uint16_t)(atomic_load_explicit(starts, memory_order_relaxed) | 1u << offset),
                           memory_order_release);
     atomic_store_explicit(&self->tiny_offset, offset + (uint32_t)size, memory_order_relaxed);
-    atomic_store_explicit(&self->tiny_objects, atomic_load_explicit(&self->tiny_objects, memory_order_relaxed) + 1,
+    atomic_store_explicit(&self->tiny_objects,
+                          atomic_load_explicit(&self->tiny_objects, memory_order_relaxed) + 1,
                           memory_order_relaxed);
     return pin_register(object);
 }
@@ -184,7 +189,8 @@ void alloc_give_back(struct mutator *mutator) {
 /* Bytes of the tiny object at `object`, up to the next object of its block or the block's end. */
 static size_t tiny_size(const struct heap_place *place, const char *object) {
     /* A read-modify-write, so that no read of the object's bytes moves past it. */
-    unsigned starts = atomic_fetch_or_explicit(span_tiny_starts(place->index, place->base), 0, memory_order_acq_rel);
+    unsigned starts =
+        atomic_fetch_or_explicit(span_tiny_starts(place->index, place->base), 0, memory_order_acq_rel);
     unsigned offset = (unsigned)(object - place->base);
     unsigned after = starts >> offset >> 1;
     if ((starts >> offset & 1) == 0)
@@ -194,10 +200,12 @@ static size_t tiny_size(const struct heap_place *place, const char *object) {
 }
 
 /*
- * The block's owner may hand out the bytes behind the object meanwhile, to `moved` too: then they were copied as if they
- * were the object's. It says so in the map before it gives them away, so a second look tells which to take back.
+ * The block's owner may hand out the bytes behind the object meanwhile, to `moved` too: then they were copied
+ * as if they were the object's. It says so in the map before it gives them away, so a second look tells which
+ * to take back.
  */
-GC_NO_SANITIZE static void move_tiny(const struct heap_place *place, const char *object, char *moved, size_t bytes) {
+GC_NO_SANITIZE static void move_tiny(const struct heap_place *place, const char *object, char *moved,
+                                     size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         ((volatile char *)moved)[i] = ((const volatile char *)object)[i];
     size_t own = tiny_size(place, object);
@@ -219,7 +227,8 @@ void *alloc_resize(struct mutator *self, void *object, size_t size) {
         size = 1;
     size_t type_bytes = kind == KIND_TYPED || kind == KIND_TRACED ? TYPE_WORD_BYTES : 0;
     size_t usable = kind == KIND_TINY ? tiny_size(&place, object) : place.bytes - type_bytes;
-    /* In place where the slot has room, unless a large object would keep more than three quarters of itself idle. */
+    /* In place where the slot has room, unless a large object would keep more than three quarters of itself
+     * idle. */
     if (kind != KIND_TINY && size <= usable && (usable <= SIZECLASS_MAX_BYTES || size > usable / 4)) {
         memset((char *)object + size, 0, usable - size);
         return object;

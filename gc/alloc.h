@@ -1,6 +1,6 @@
 /*
- * Allocation: the fast path from a thread's open masks, the tiny blocks, and the slow path that refills a mask,
- * collects, or gives up. Owns no memory; takes masks from central, large objects from large.
+ * Allocation: the fast path from a thread's open masks, the tiny blocks, and the slow path that refills a
+ * mask, collects, or gives up. Owns no memory; takes masks from central, large objects from large.
  */
 #ifndef GC_ALLOC_H
 #define GC_ALLOC_H
@@ -53,9 +53,9 @@ static inline bool alloc_zeroed_on_refill(enum kind kind) {
 void *alloc_object_slow(struct mutator *self, size_t size, enum kind kind);
 
 /*
- * Each of these returns zeroed memory, or NULL with errno ENOMEM after a collection and the out-of-memory handler.
- * Depth 0; may collect. `size` of 0 counts as 1. Typed and traced sizes include their trailing type word, which the
- * caller sets.
+ * Each of these returns zeroed memory, or NULL with errno ENOMEM after a collection and the out-of-memory
+ * handler. Depth 0; may collect. `size` of 0 counts as 1. Typed and traced sizes include their trailing type
+ * word, which the caller sets.
  */
 static inline void *alloc_object(struct mutator *self, size_t size, enum kind kind) {
     if (unlikely(size > SIZECLASS_MAX_BYTES))
@@ -76,11 +76,13 @@ void *alloc_aligned(struct mutator *self, size_t alignment, size_t size, enum ki
 /* See tern_realloc. */
 void *alloc_resize(struct mutator *self, void *object, size_t size);
 
-/* Called when an allocation fails, at depth 0 without locks; true: try once more. Set before threads run, or at depth 0. */
+/* Called when an allocation fails, at depth 0 without locks; true: try once more. Set before threads run, or
+ * at depth 0. */
 typedef bool alloc_oom_function(size_t size, void *context);
 alloc_oom_function *alloc_on_oom(alloc_oom_function *function, void *context);
 
-/* Makes the thread's masks and tiny block go back: unused slots become free. Inside S1 of `self`, or it is gone. */
+/* Makes the thread's masks and tiny block go back: unused slots become free. Inside S1 of `self`, or it is
+ * gone. */
 void alloc_give_back(struct mutator *mutator);
 
 #endif

@@ -9,8 +9,9 @@
 #include "gc/span.h"
 
 /*
- * How many full spans in a row a refill sweeps before it takes a fresh span instead: bounds the time spent inside S1
- * after a cycle that freed little (about 50 ns a span). Go's bound is 100 spans (runtime/mcentral.go).
+ * How many full spans in a row a refill sweeps before it takes a fresh span instead: bounds the time spent
+ * inside S1 after a cycle that freed little (about 50 ns a span). Go's bound is 100 spans
+ * (runtime/mcentral.go).
  */
 #define SWEEP_FULL_MOST 32
 
@@ -21,7 +22,8 @@ struct central {
 };
 
 static struct central centrals[KIND_COUNT][SIZECLASS_COUNT];
-/* Spans taken off an unswept list and not yet published. acq_rel: a finisher that reads 0 sees their sweeps. */
+/* Spans taken off an unswept list and not yet published. acq_rel: a finisher that reads 0 sees their sweeps.
+ */
 static _Atomic uint32_t sweeping;
 /* Where central_sweep_one looks first; relaxed, a hint. */
 static _Atomic uint32_t sweep_cursor;
@@ -60,7 +62,8 @@ static void free_span(page_index head) {
     pagerun_give(head, pages);
 }
 
-/* Sweeps a span that was taken off its unswept list and lists it where it belongs; wanted: the caller owns it if it has room. */
+/* Sweeps a span that was taken off its unswept list and lists it where it belongs; wanted: the caller owns it
+ * if it has room. */
 static bool sweep_taken(struct central *central, page_index head, bool wanted) {
     uint32_t epoch = heap_epoch();
     gc_check(span_claim_unswept(head, epoch), "an unswept span was claimed by two");
@@ -81,10 +84,12 @@ static bool sweep_taken(struct central *central, page_index head, bool wanted) {
 }
 
 /* An owned span with something free, or 0 with errno. */
-static page_index acquire_span(struct central *central, enum kind kind, unsigned size_class, struct pagerun_growth growth) {
+static page_index acquire_span(struct central *central, enum kind kind, unsigned size_class,
+                               struct pagerun_growth growth) {
     page_index head = pop_partial(central);
     if (head != 0) {
-        gc_check(span_claim(head, heap_epoch(), CLAIM_SWEPT, CLAIM_OWNED), "a listed span was claimed by two");
+        gc_check(span_claim(head, heap_epoch(), CLAIM_SWEPT, CLAIM_OWNED),
+                 "a listed span was claimed by two");
         return head;
     }
     for (int i = 0; i < SWEEP_FULL_MOST && (head = pop_unswept(central)) != 0; i++)
@@ -101,7 +106,7 @@ static page_index acquire_span(struct central *central, enum kind kind, unsigned
 
 size_t central_refill_bytes(unsigned size_class) {
     const struct sizeclass *class = &sizeclass_table[size_class];
-    return (size_t)class->bytes * (class->slots < 64 ? class->slots : 64);
+    return (size_t) class->bytes * (class->slots < 64 ? class->slots : 64);
 }
 
 /* Gives up a span that has nothing free, or, for a thread that leaves, lists or frees it. */
@@ -114,7 +119,8 @@ static void release_span(struct central *central, page_index head, bool has_free
     os_lock_release(&central->lock);
 }
 
-bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, struct pagerun_growth growth, unsigned *slots) {
+bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, struct pagerun_growth growth,
+                    unsigned *slots) {
     struct central *central = &centrals[kind][size_class];
     struct open_mask *mask = &self->masks[kind][size_class];
     struct open_span *span = &self->spans[kind][size_class];
@@ -202,7 +208,8 @@ void central_sweep_finish(void) {
 }
 
 void central_reset(void) {
-    gc_check(atomic_load_explicit(&sweeping, memory_order_acquire) == 0, "the world stopped while a span was being swept");
+    gc_check(atomic_load_explicit(&sweeping, memory_order_acquire) == 0,
+             "the world stopped while a span was being swept");
     for (unsigned k = 0; k < KIND_COUNT; k++)
         for (unsigned c = 0; c < SIZECLASS_COUNT; c++) {
             gc_check(centrals[k][c].unswept == 0, "the world stopped with unswept spans");
@@ -219,8 +226,9 @@ void central_sweep_owned(page_index head, unsigned group, uint64_t open) {
     uint32_t epoch = heap_epoch();
     struct page *page = heap_page(head);
     uint32_t expected = claim_word(epoch - 1, CLAIM_OWNED);
-    gc_check(atomic_compare_exchange_strong_explicit(&page->claim, &expected, claim_word(epoch, CLAIM_SWEEPING),
-                                                     memory_order_acq_rel, memory_order_relaxed),
+    gc_check(atomic_compare_exchange_strong_explicit(&page->claim, &expected,
+                                                     claim_word(epoch, CLAIM_SWEEPING), memory_order_acq_rel,
+                                                     memory_order_relaxed),
              "an owned span was claimed by another");
     if (fault_is(FAULT_SWEEP_HELD_PAGE)) {
         unsigned slots = span_slots(head);

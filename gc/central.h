@@ -1,7 +1,7 @@
 /*
- * Spans by size class and kind, as shared by all threads: the partly free ones, and the ones not swept since the last
- * cycle. Owns those lists. Full spans and owned spans are in no list; the walk after marking finds them by their page
- * records. A list's lock ranks above the page-run lock.
+ * Spans by size class and kind, as shared by all threads: the partly free ones, and the ones not swept since
+ * the last cycle. Owns those lists. Full spans and owned spans are in no list; the walk after marking finds
+ * them by their page records. A list's lock ranks above the page-run lock.
  */
 #ifndef GC_CENTRAL_H
 #define GC_CENTRAL_H
@@ -11,15 +11,16 @@
 #include "gc/pagerun.h"
 
 /*
- * Gives the thread a new open mask for the class and kind. true: the mask has bits (typed and traced slots are zeroed).
- * false: no memory. Inside S1 of `self`. `*slots` is how many slots the mask shows.
+ * Gives the thread a new open mask for the class and kind. true: the mask has bits (typed and traced slots
+ * are zeroed). false: no memory. Inside S1 of `self`. `*slots` is how many slots the mask shows.
  */
-bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, struct pagerun_growth growth, unsigned *slots);
+bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, struct pagerun_growth growth,
+                    unsigned *slots);
 /* How many bytes the next refill may take at most; for the test against the goal. */
 size_t central_refill_bytes(unsigned size_class);
 /*
- * The thread gives back its mask and span. Inside S1 of `self`, or `self` is stopped or gone. How many of the bytes given
- * back account's heap still counts.
+ * The thread gives back its mask and span. Inside S1 of `self`, or `self` is stopped or gone. How many of the
+ * bytes given back account's heap still counts.
  */
 uint64_t central_give_back(struct mutator *self, enum kind kind, unsigned size_class);
 

@@ -1,7 +1,7 @@
 /*
- * A collection: stop, blacken what is being handed out, mark, decide what is dead, free, start. Calls every phase's
- * room; nothing calls it but allocation and the runtime. With the world stopped nothing here allocates managed memory
- * or touches the host's malloc, stdio or loader locks (invariant I5).
+ * A collection: stop, blacken what is being handed out, mark, decide what is dead, free, start. Calls every
+ * phase's room; nothing calls it but allocation and the runtime. With the world stopped nothing here
+ * allocates managed memory or touches the host's malloc, stdio or loader locks (invariant I5).
  */
 #include "gc/cycle.h"
 
@@ -29,7 +29,8 @@
 #include "gc/verify.h"
 #include "gc/weak.h"
 
-/* Unswept spans that are worth a wake-up of the background thread (5 us): fewer are swept when they are needed. */
+/* Unswept spans that are worth a wake-up of the background thread (5 us): fewer are swept when they are
+ * needed. */
 #define BACKGROUND_SPANS 64
 
 static struct os_lock cycle_lock = OS_LOCK_INIT;
@@ -46,9 +47,9 @@ static struct {
 } cpu;
 
 /*
- * The warning about a passed limit is one line that says by how much. While the excess still grows it waits, for a
- * second at most, since its first figure would say little; it comes again only when the limit is passed by twice as
- * much and a minute has gone by.
+ * The warning about a passed limit is one line that says by how much. While the excess still grows it waits,
+ * for a second at most, since its first figure would say little; it comes again only when the limit is passed
+ * by twice as much and a minute has gone by.
  */
 #define WARN_WAIT_NS  INT64_C(1000000000)
 #define WARN_AGAIN_NS INT64_C(60000000000)
@@ -57,7 +58,7 @@ static struct {
     int64_t told_ns;  /* when */
     uint64_t over;    /* after the cycle before this one */
     int64_t since_ns; /* since when it is passed; 0: it is not */
-} warning; /* under cycle_lock */
+} warning;            /* under cycle_lock */
 
 void cycle_init(int64_t start_ns) {
     library_start_ns = start_ns;
@@ -77,7 +78,8 @@ void cycle_on_end(cycle_function *function) {
 static void feed_limiter(int64_t now_ns, int64_t gc_wall_ns) {
     os_lock_acquire(&cpu.lock);
     int64_t mutator = now_ns - cpu.fed_ns - gc_wall_ns;
-    limiter_update(&cpu.limiter, (mutator > 0 ? mutator : 0) * settings.processors, gc_wall_ns * settings.processors);
+    limiter_update(&cpu.limiter, (mutator > 0 ? mutator : 0) * settings.processors,
+                   gc_wall_ns * settings.processors);
     cpu.fed_ns = now_ns;
     atomic_store_explicit(&cpu.limiting, limiter_limiting(&cpu.limiter), memory_order_relaxed);
     os_lock_release(&cpu.lock);
@@ -126,7 +128,8 @@ static void blacken_open(void) {
                     continue;
                 unsigned slots = span_slots(span->index);
                 _Atomic uint32_t *marks = heap_marks(heap_page(span->index), slots);
-                heap_marks_group_set(marks, slots, span->group, heap_marks_group(marks, slots, span->group) | bits);
+                heap_marks_group_set(marks, slots, span->group,
+                                     heap_marks_group(marks, slots, span->group) | bits);
             }
         if (m->tiny_base != NULL && !fault_is(FAULT_TINY_BLOCK_LEFT_WHITE)) {
             struct heap_place place = heap_find((uintptr_t)m->tiny_base);

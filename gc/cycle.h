@@ -1,6 +1,7 @@
 /*
- * One collection from request to end, and who may ask for one. Owns the cycle lock (rank: outermost; taken only
- * blocked, so a thread that waits for it counts as stopped) and the epoch. See docs/design.md for the phases.
+ * One collection from request to end, and who may ask for one. Owns the cycle lock (rank: outermost; taken
+ * only blocked, so a thread that waits for it counts as stopped) and the epoch. See docs/design.md for the
+ * phases.
  */
 #ifndef GC_CYCLE_H
 #define GC_CYCLE_H
@@ -8,10 +9,10 @@
 #include "gc/mutator.h"
 
 enum cycle_reason {
-    CYCLE_HEAP,      /* the heap reached its goal */
-    CYCLE_FORCED,    /* the program asked */
-    CYCLE_STRESS,    /* gcstress */
-    CYCLE_EMERGENCY  /* an allocation is about to fail */
+    CYCLE_HEAP,     /* the heap reached its goal */
+    CYCLE_FORCED,   /* the program asked */
+    CYCLE_STRESS,   /* gcstress */
+    CYCLE_EMERGENCY /* an allocation is about to fail */
 };
 
 struct cycle_report {
@@ -30,13 +31,14 @@ void cycle_end(void);
 void cycle_on_end(cycle_function *function);
 
 /*
- * Whether an allocation that takes `request` bytes should collect first: the goal would be passed, or stress says so.
- * Inside S1. Limit-driven cycles are held back while the CPU limiter's bucket is full, and asked about again here.
+ * Whether an allocation that takes `request` bytes should collect first: the goal would be passed, or stress
+ * says so. Inside S1. Limit-driven cycles are held back while the CPU limiter's bucket is full, and asked
+ * about again here.
  */
 bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *reason);
 /*
- * Collects, or waits for another's collection and returns: a request waits for at most one cycle. Forced and emergency
- * ones always run one. Depth 0.
+ * Collects, or waits for another's collection and returns: a request waits for at most one cycle. Forced and
+ * emergency ones always run one. Depth 0.
  */
 void cycle_collect(struct mutator *self, enum cycle_reason reason);
 /* Runs function(context) with the world stopped, everything swept, no cycle under way. Depth 0. */

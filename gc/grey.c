@@ -17,11 +17,12 @@ static struct {
     unsigned dry;                  /* under lock */
     bool over;                     /* under lock */
     _Atomic uint32_t hungry;       /* relaxed hint: dry markers that no segment waits for */
-    _Atomic uint32_t turn;         /* futex: changes when segments arrive or marking is over; release under lock */
+    _Atomic uint32_t turn; /* futex: changes when segments arrive or marking is over; release under lock */
 } pool;
 
 static struct grey_segment *new_segment(void) {
-    if (grey_segments_most != 0 && atomic_load_explicit(&segments_now, memory_order_relaxed) >= grey_segments_most)
+    if (grey_segments_most != 0 &&
+        atomic_load_explicit(&segments_now, memory_order_relaxed) >= grey_segments_most)
         return NULL;
     struct grey_segment *s = offheap_alloc(sizeof *s);
     if (s == NULL)

@@ -1,10 +1,10 @@
 /*
- * Grey queues: a stack of objects to scan for each marker, in segments of 64 KiB, and the pool through which markers
- * share. Owns segments and the pool; knows nothing of objects.
+ * Grey queues: a stack of objects to scan for each marker, in segments of 64 KiB, and the pool through which
+ * markers share. Owns segments and the pool; knows nothing of objects.
  *
- * A marker that runs dry takes a segment from the pool; one that has work gives away the bottom half of its stack when
- * somebody is hungry (the bottom holds the oldest, so the largest, subgraphs). A push that cannot get memory fails: the
- * marker then flags the object's page and finds it again later, so marking always ends.
+ * A marker that runs dry takes a segment from the pool; one that has work gives away the bottom half of its
+ * stack when somebody is hungry (the bottom holds the oldest, so the largest, subgraphs). A push that cannot
+ * get memory fails: the marker then flags the object's page and finds it again later, so marking always ends.
  */
 #ifndef GC_GREY_H
 #define GC_GREY_H
@@ -73,7 +73,8 @@ void grey_pool_open(unsigned markers);
 bool grey_pool_hungry(void);
 /* Gives the bottom half of the stack to the pool, if it has at least two entries. */
 void grey_pool_donate(struct grey_stack *stack);
-/* The stack is empty: waits for work and returns true with some, or false when all markers are dry: marking is over. */
+/* The stack is empty: waits for work and returns true with some, or false when all markers are dry: marking
+ * is over. */
 bool grey_pool_take(struct grey_stack *stack);
 
 /* For tests: how many segments may exist in all; pushes beyond fail as if memory were gone. 0: no bound. */

@@ -1,8 +1,8 @@
 /*
  * The reserved range and the arrays that describe it. Calls gc/os/os_mem.
  *
- * Everything is reserved once and never moves: the range, one record a page, the allocated bits, the mark words of the
- * two smallest classes. Untouched parts cost address space only.
+ * Everything is reserved once and never moves: the range, one record a page, the allocated bits, the mark
+ * words of the two smallest classes. Untouched parts cost address space only.
  */
 #include "gc/heap.h"
 
@@ -54,7 +54,8 @@ static int reserve(size_t bytes, bool with_quarantine) {
         char *at = os_mem_reserve(size + 2 * os_mem_page_size(), OS_HUGE_PAGE);
         if (at == NULL) {
             while (i-- > 0)
-                os_mem_unreserve(*list[i].base, array_bytes(pages, list[i].bytes_a_page) + 2 * os_mem_page_size());
+                os_mem_unreserve(*list[i].base,
+                                 array_bytes(pages, list[i].bytes_a_page) + 2 * os_mem_page_size());
             os_mem_unreserve(range, bytes + 2 * OS_HUGE_PAGE);
             return -1;
         }
@@ -139,7 +140,8 @@ int heap_grow_records(size_t grown) {
     return 0;
 }
 
-/* The part of an array for the 2 MiB that a page lies in. Two threads that come here at once: one of them counts it. */
+/* The part of an array for the 2 MiB that a page lies in. Two threads that come here at once: one of them
+ * counts it. */
 static int populate_chunk(page_index index, void *base, size_t bytes_a_page, chunk_set ready) {
     size_t chunk = (index - 1) / (OS_HUGE_PAGE / PAGE_BYTES);
     uint64_t bit = UINT64_C(1) << chunk % 64;
@@ -156,7 +158,8 @@ static int populate_chunk(page_index index, void *base, size_t bytes_a_page, chu
 }
 
 int heap_populate_bits(page_index index, bool marks_ext) {
-    if (populate_chunk(index, (void *)heap.allocated, PAGE_ALLOCATED_WORDS * sizeof(uint64_t), allocated_ready) != 0)
+    if (populate_chunk(index, (void *)heap.allocated, PAGE_ALLOCATED_WORDS * sizeof(uint64_t),
+                       allocated_ready) != 0)
         return -1;
     return marks_ext ? populate_chunk(index, (void *)heap.marks_ext, PAGE_MARK_EXT_WORDS * sizeof(uint32_t),
                                       marks_ext_ready)
@@ -201,7 +204,8 @@ bool heap_place_allocated(const struct heap_place *place) {
         return false;
     if (atomic_load_explicit(&place->head->use, memory_order_relaxed) == PAGE_LARGE)
         return place->head->large.quarantined == 0;
-    uint64_t bits = atomic_load_explicit(&heap_allocated(place->index)[place->slot / 64], memory_order_relaxed);
+    uint64_t bits =
+        atomic_load_explicit(&heap_allocated(place->index)[place->slot / 64], memory_order_relaxed);
     return bits >> place->slot % 64 & 1;
 }
 

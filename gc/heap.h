@@ -32,8 +32,8 @@ void heap_destroy(void);
  * ENOMEM. */
 int heap_grow_records(size_t grown);
 /*
- * Makes the allocated bits, and with `marks_ext` the parallel mark words, of the 2 MiB that page `index` is in resident.
- * Large objects need neither. 0 or -1. Inside S1.
+ * Makes the allocated bits, and with `marks_ext` the parallel mark words, of the 2 MiB that page `index` is
+ * in resident. Large objects need neither. 0 or -1. Inside S1.
  */
 int heap_populate_bits(page_index index, bool marks_ext);
 

@@ -14,7 +14,8 @@ static void describe(char *base, size_t bytes, enum kind kind, struct inspect_ob
     }
 }
 
-/* Whether an open mask still shows the slot: then it is not an object yet. The owner may be taking it: racy. */
+/* Whether an open mask still shows the slot: then it is not an object yet. The owner may be taking it: racy.
+ */
 static uint64_t shown_in_masks(page_index head, unsigned group) {
     const struct page *page = heap_page(head);
     unsigned kind = atomic_load_explicit(&page->kind, memory_order_relaxed);
@@ -36,7 +37,8 @@ bool inspect_find(const void *pointer, struct inspect_object *out) {
         const struct open_span *span = &self->spans[kind][place.head->size_class];
         if (span->index == place.index && span->group == place.slot / 64 &&
             (atomic_load_explicit(&self->masks[kind][place.head->size_class].bits, memory_order_relaxed) >>
-                 place.slot % 64 & 1))
+                 place.slot % 64 &
+             1))
             return false;
     }
     describe(place.base, place.bytes, kind, out);
@@ -62,7 +64,8 @@ void inspect_walk(bool (*visit)(const struct inspect_object *object, void *conte
             for (unsigned g = 0; g < page_groups(slots); g++) {
                 uint64_t bits = atomic_load_explicit(&heap_allocated(i)[g], memory_order_relaxed);
                 for (bits &= ~shown_in_masks(i, g); bits != 0; bits &= bits - 1) {
-                    describe(span_slot(i, g * 64 + (unsigned)__builtin_ctzll(bits)), page->slot_bytes, kind, &object);
+                    describe(span_slot(i, g * 64 + (unsigned)__builtin_ctzll(bits)), page->slot_bytes, kind,
+                             &object);
                     if (!visit(&object, context))
                         return;
                 }

@@ -14,7 +14,8 @@
 #include "gc/settings.h"
 
 #define MARKERS_MOST 64
-/* Live bytes for each helper beside the first marker: under this the wake-up (50 us) costs more than it brings. */
+/* Live bytes for each helper beside the first marker: under this the wake-up (50 us) costs more than it
+ * brings. */
 #define BYTES_A_HELPER (4 * MIB)
 /* Helpers never recurse and call nothing deep. */
 #define HELPER_STACK_BYTES (64 * KIB)
@@ -81,7 +82,8 @@ void mark_prepare(uint64_t expected_live_bytes) {
             char name[16] = "tern-mark-";
             name[10] = (char)('0' + n / 10);
             name[11] = (char)('0' + n % 10);
-            if (os_thread_start(&marking.threads[n], name, HELPER_STACK_BYTES, helper, (void *)(uintptr_t)n) != 0)
+            if (os_thread_start(&marking.threads[n], name, HELPER_STACK_BYTES, helper,
+                                (void *)(uintptr_t)n) != 0)
                 break;
             marking.started = n;
         }
@@ -102,7 +104,8 @@ void mark_shutdown(void) {
     memset(&marking, 0, sizeof marking);
 }
 
-/* Objects whose page was flagged because a queue could not grow: all marked ones of the page are scanned (again). */
+/* Objects whose page was flagged because a queue could not grow: all marked ones of the page are scanned
+ * (again). */
 static void scan_flagged(struct marker *m) {
     page_index end = (page_index)(m->grown >> PAGE_SHIFT);
     for (page_index i = 1; i < end; i++) {

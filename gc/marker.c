@@ -1,11 +1,12 @@
 /*
- * The marker's inner loop: is this word a pointer, mark what it points to, queue it, scan what is queued. Calls grey
- * and heap only. Reads objects and stacks of stopped threads; writes mark bits and page flags.
+ * The marker's inner loop: is this word a pointer, mark what it points to, queue it, scan what is queued.
+ * Calls grey and heap only. Reads objects and stacks of stopped threads; writes mark bits and page flags.
  *
- * Two orders. "stack": depth first, the first word of an object first, the object fetched ahead when it is pushed; wins
- * on heaps laid out in the order of traversal. "ring": two first-in-first-out rings, one that waits for the page record
- * and one for the object; wins on scattered heaps. "auto" watches how often a marked object lies on another page than
- * the one marked before, and switches; both use the same mark bits and stack, so switching is safe at any time.
+ * Two orders. "stack": depth first, the first word of an object first, the object fetched ahead when it is
+ * pushed; wins on heaps laid out in the order of traversal. "ring": two first-in-first-out rings, one that
+ * waits for the page record and one for the object; wins on scattered heaps. "auto" watches how often a
+ * marked object lies on another page than the one marked before, and switches; both use the same mark bits
+ * and stack, so switching is safe at any time.
  */
 #include "gc/marker.h"
 
@@ -17,7 +18,8 @@
 #include "gc/sizeclass.h"
 #include "gc/type.h"
 
-/* A large object is scanned in pieces of this many words, so that its pieces can be shared and the stack stays small. */
+/* A large object is scanned in pieces of this many words, so that its pieces can be shared and the stack
+ * stays small. */
 #define PIECE_WORDS ((size_t)4096)
 /* Objects scanned between looks at other markers' hunger and at the order. */
 #define LOOK_EVERY 512
@@ -70,8 +72,9 @@ INLINE void push(struct marker *m, struct page *page, grey_entry e) {
 
 INLINE void mark_slot(struct marker *m, struct page *page, page_index index, unsigned slots, uint32_t slot,
                       bool parallel) {
-    _Atomic uint32_t *marks =
-        likely(slots <= PAGE_MARKS_INLINE) ? page->marks : heap.marks_ext + (size_t)index * PAGE_MARK_EXT_WORDS;
+    _Atomic uint32_t *marks = likely(slots <= PAGE_MARKS_INLINE)
+                                  ? page->marks
+                                  : heap.marks_ext + (size_t)index * PAGE_MARK_EXT_WORDS;
     if (!set_bit(&marks[slot / 32], 1u << slot % 32, parallel))
         return;
     if (unlikely((atomic_load_explicit(&page->flags, memory_order_relaxed) & PAGE_LIVE) == 0))
@@ -185,7 +188,8 @@ GC_NO_SANITIZE void marker_visit_root(void *marker, const void *from, size_t wor
         if (w - m->base > m->grown)
             continue;
         mark_word(m, w, m->parallel);
-        /* C may hold only one past the end. Within a slot both are the same; the second look is cheap then. */
+        /* C may hold only one past the end. Within a slot both are the same; the second look is cheap then.
+         */
         mark_word(m, w - 1, m->parallel);
     }
 }
@@ -315,8 +319,9 @@ static bool drain_ring(struct marker *m) {
 }
 
 /*
- * More than half of what was marked in stack order lies far from what was marked before: the heap is scattered. The
- * ring's own order jumps by nature, so it says nothing; from time to time the stack's is tried again.
+ * More than half of what was marked in stack order lies far from what was marked before: the heap is
+ * scattered. The ring's own order jumps by nature, so it says nothing; from time to time the stack's is tried
+ * again.
  */
 static void choose_order(struct marker *m) {
     if (m->fixed_order)
@@ -353,5 +358,7 @@ void marker_requeue(struct marker *m, page_index head, unsigned slot) {
     if (atomic_load_explicit(&page->use, memory_order_relaxed) == PAGE_LARGE)
         push(m, page, grey_pack((uintptr_t)heap_address(head), 0, kind));
     else
-        push(m, page, grey_pack((uintptr_t)heap_address(head) + (size_t)slot * page->slot_bytes, page->size_class, kind));
+        push(m, page,
+             grey_pack((uintptr_t)heap_address(head) + (size_t)slot * page->slot_bytes, page->size_class,
+                       kind));
 }

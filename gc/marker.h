@@ -1,5 +1,6 @@
 /*
- * One marker and its inner loop, shared by mark.c (the cycle's side) and marker.c (the loop itself). See mark.h.
+ * One marker and its inner loop, shared by mark.c (the cycle's side) and marker.c (the loop itself). See
+ * mark.h.
  */
 #ifndef GC_MARKER_H
 #define GC_MARKER_H
@@ -25,9 +26,9 @@ struct marker {
     uint32_t marked, jumps;
     uint32_t ring_looks; /* in ring order since the stack's was last tried */
     page_index last_page;
-    uint64_t ring_objects, stack_objects; /* scanned in each order */
-    uintptr_t words[MARKER_RING_LENGTH];         /* words whose page record is on its way */
-    grey_entry objects[MARKER_RING_LENGTH];      /* objects whose first line is on its way */
+    uint64_t ring_objects, stack_objects;   /* scanned in each order */
+    uintptr_t words[MARKER_RING_LENGTH];    /* words whose page record is on its way */
+    grey_entry objects[MARKER_RING_LENGTH]; /* objects whose first line is on its way */
     unsigned word_at, object_at;
     unsigned objects_held; /* entries of `objects` that are not 0 */
     int64_t cpu_ns;

@@ -1,6 +1,6 @@
 /*
- * Thread records: attach, detach, blocked sections, parking, counters. Calls offheap, alloc (to give masks back) and
- * gc/os. Never stops anybody: that is stop's business.
+ * Thread records: attach, detach, blocked sections, parking, counters. Calls offheap, alloc (to give masks
+ * back) and gc/os. Never stops anybody: that is stop's business.
  */
 #include "gc/mutator.h"
 
@@ -71,8 +71,10 @@ static uint64_t handed_out(const struct mutator *m, unsigned c) {
     for (;;) {
         uint64_t shown = 0;
         for (unsigned k = 0; k < KIND_COUNT; k++)
-            shown += (uint64_t)__builtin_popcountll(atomic_load_explicit(&m->masks[k][c].bits, memory_order_acquire));
-        /* Slots are counted before a mask shows them, and after it does no more: with the count unchanged, it covers them. */
+            shown += (uint64_t)__builtin_popcountll(
+                atomic_load_explicit(&m->masks[k][c].bits, memory_order_acquire));
+        /* Slots are counted before a mask shows them, and after it does no more: with the count unchanged, it
+         * covers them. */
         uint64_t now = atomic_load_explicit(&m->slots_taken[c], memory_order_acquire);
         if (now == taken)
             return taken - shown;
@@ -124,8 +126,8 @@ void mutator_totals_read(struct mutator *self, struct mutator_totals *out) {
 }
 
 /*
- * In the three below, depth 1 keeps the stop signal's handler from writing context and sp while they are half set:
- * it returns, and the stopper waits for the acknowledgement or the state that follows.
+ * In the three below, depth 1 keeps the stop signal's handler from writing context and sp while they are half
+ * set: it returns, and the stopper waits for the acknowledgement or the state that follows.
  */
 static void shield(struct mutator *self) {
     atomic_store_explicit(&self->depth, 1, memory_order_relaxed);
@@ -150,8 +152,8 @@ void mutator_park(struct mutator *self) {
 }
 
 /*
- * Registers alone do not say what callers hold: the frames from here up to `sp` have saved some of the callee-saved
- * ones for their own use, and those frames are overwritten once they return. So they are copied.
+ * Registers alone do not say what callers hold: the frames from here up to `sp` have saved some of the
+ * callee-saved ones for their own use, and those frames are overwritten once they return. So they are copied.
  */
 GC_NO_SANITIZE static void keep_frames(struct mutator *self, uintptr_t from, uintptr_t sp) {
     size_t words = (sp - from) / sizeof(uintptr_t);
@@ -184,7 +186,8 @@ __attribute__((noinline)) void mutator_block(struct mutator *self) {
 void mutator_unblock(struct mutator *self) {
     shield(self);
     for (;;) {
-        /* Dekker with stop_world: it writes stop_word, then reads state; both seq_cst, so one of us sees the other. */
+        /* Dekker with stop_world: it writes stop_word, then reads state; both seq_cst, so one of us sees the
+         * other. */
         atomic_store_explicit(&self->state, MUTATOR_RUNNING, memory_order_seq_cst);
         uint32_t word = atomic_load_explicit(&stop_word, memory_order_seq_cst);
         if ((word & 1) == 0)

@@ -1,14 +1,15 @@
 /*
- * A mutator is an attached thread. This room owns the thread record, the list of records and its lock, and S1: the
- * sections in which a thread is not stopped.
+ * A mutator is an attached thread. This room owns the thread record, the list of records and its lock, and
+ * S1: the sections in which a thread is not stopped.
  *
- * Rule S1. Between mutator_enter and mutator_leave a thread may hold the library's locks and half-changed structures:
- * the stop signal's handler sees the depth and returns, and mutator_leave parks the thread if a stop was asked for
- * meanwhile. No callback, no wait for another thread's progress and no stop may happen inside; sections do not nest.
+ * Rule S1. Between mutator_enter and mutator_leave a thread may hold the library's locks and half-changed
+ * structures: the stop signal's handler sees the depth and returns, and mutator_leave parks the thread if a
+ * stop was asked for meanwhile. No callback, no wait for another thread's progress and no stop may happen
+ * inside; sections do not nest.
  *
- * Blocked. Between mutator_block and mutator_unblock a thread counts as stopped: its registers are spilled, its stack
- * above the recorded pointer is a root, and it promises not to touch the heap. Locks that are held across a stop are
- * taken only so (gc/cycle.h).
+ * Blocked. Between mutator_block and mutator_unblock a thread counts as stopped: its registers are spilled,
+ * its stack above the recorded pointer is a root, and it promises not to touch the heap. Locks that are held
+ * across a stop are taken only so (gc/cycle.h).
  */
 #ifndef GC_MUTATOR_H
 #define GC_MUTATOR_H
@@ -23,18 +24,22 @@
 #include "gc/page.h"
 #include "gc/sizeclass.h"
 
-/* The open mask of one class and kind: the next free bit is the next object. Two words, so that four share a line. */
+/* The open mask of one class and kind: the next free bit is the next object. Two words, so that four share a
+ * line. */
 struct open_mask {
-    /* Free slots of the group. Written by the owner (release, after the address is formed), read by a stopper. */
+    /* Free slots of the group. Written by the owner (release, after the address is formed), read by a
+     * stopper. */
     _Atomic uint64_t bits;
     char *base; /* address of the group's first slot; by the owner, inside S1 */
 };
 
-/* Where an open mask comes from. By the owner inside S1; by the collector while the owner is stopped: read only. */
+/* Where an open mask comes from. By the owner inside S1; by the collector while the owner is stopped: read
+ * only. */
 struct open_span {
     page_index index; /* head of the owned span; 0: none */
     uint32_t group;   /* the group shown in the mask */
-    uint32_t epoch;   /* when the mask was taken: a cycle since then has left its slots out of the heap's bytes */
+    uint32_t
+        epoch; /* when the mask was taken: a cycle since then has left its slots out of the heap's bytes */
 };
 
 /* Words of the frames of mutator_block and tern_blocking_begin; sanitizers' frames are the largest. */
@@ -51,21 +56,22 @@ struct mutator {
     _Atomic uint32_t tiny_offset; /* 0..16; relaxed, after the address is formed (S2) */
 
     /* Stopping. */
-    _Atomic uint32_t depth; /* > 0: inside S1; by the owner, relaxed: its readers are its own signal handler and stop */
+    _Atomic uint32_t
+        depth; /* > 0: inside S1; by the owner, relaxed: its readers are its own signal handler and stop */
     _Atomic uint32_t state; /* enum mutator_state; seq_cst against stop_word (Dekker) */
     _Atomic uint32_t ack;   /* the stop_word it stopped for; release after context and sp are written */
     uintptr_t sp;           /* lowest stack word that is a root; valid when stopped or blocked */
     void *context;          /* ucontext of the interrupted code, or NULL when it stopped by itself */
     uintptr_t spill[OS_SPILL_WORDS]; /* callee-saved registers when context is NULL */
-    /* Blocked: the frames between the spill and sp, as they were: they are gone once mutator_block has returned. */
+    /* Blocked: the frames between the spill and sp, as they were: they are gone once mutator_block has
+     * returned. */
     uintptr_t frames[MUTATOR_FRAME_WORDS];
-    uint32_t frame_words; /* 0 unless blocked */
-    uintptr_t stack_lo, stack_hi;    /* of the thread's own stack; read-only once attached */
-    void *start_argument;            /* of tern_pthread_create: a root until the thread's function returns */
+    uint32_t frame_words;         /* 0 unless blocked */
+    uintptr_t stack_lo, stack_hi; /* of the thread's own stack; read-only once attached */
 
     pid_t tid;
-    struct mutator *next; /* under mutator_list_lock */
-    uint32_t stress_left;  /* slow paths until the next stress collection; 0: never */
+    struct mutator *next;   /* under mutator_list_lock */
+    uint32_t stress_left;   /* slow paths until the next stress collection; 0: never */
     uint64_t stress_random; /* state of the generator that draws it */
 
     /* Counters, by the owner inside S1 (tiny: outside); relaxed; read by anybody. */
@@ -103,13 +109,14 @@ static inline void mutator_leave(struct mutator *self) {
 }
 
 /*
- * Blocked from here on. What the caller and its callers hold in registers and on the stack stays a root; of the caller's
- * own frame what it holds at this moment. The caller may go on, and call, but not return. Depth 0.
+ * Blocked from here on. What the caller and its callers hold in registers and on the stack stays a root; of
+ * the caller's own frame what it holds at this moment. The caller may go on, and call, but not return. Depth
+ * 0.
  */
 void mutator_block(struct mutator *self);
 /*
- * The same for a caller that returns while blocked: `sp` is the stack pointer of its own caller, to whom the callee-saved
- * registers belong that the frames in between may have saved.
+ * The same for a caller that returns while blocked: `sp` is the stack pointer of its own caller, to whom the
+ * callee-saved registers belong that the frames in between may have saved.
  */
 void mutator_block_for(struct mutator *self, uintptr_t sp);
 /* The stack pointer of this function's caller once this function has returned. */
@@ -128,7 +135,8 @@ void mutator_detach(struct mutator *self);
 
 int mutator_init(void); /* makes the key whose destructor detaches; 0 or -1 with errno */
 
-/* The list, for whoever holds its lock: attach and detach wait meanwhile. Taken blocked or by a non-mutator. */
+/* The list, for whoever holds its lock: attach and detach wait meanwhile. Taken blocked or by a non-mutator.
+ */
 extern struct os_lock mutator_list_lock;
 extern struct mutator *mutator_list;
 uint32_t mutator_count(void);

@@ -1,4 +1,5 @@
-/* See offheap.h. Calls the private jemalloc (its names are prefixed tern_je_ at build time) and nothing else. */
+/* See offheap.h. Calls the private jemalloc (its names are prefixed tern_je_ at build time) and nothing else.
+ */
 #include "gc/offheap.h"
 
 #include <errno.h>
@@ -23,8 +24,8 @@ int tern_je_mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t
 #define JE_ZERO         ((int)0x40)
 
 /*
- * jemalloc's settings at its start. One arena beside ours; nothing kept back when it is freed (decay 0), because what
- * is kept would count under the limit; no huge steps in address space.
+ * jemalloc's settings at its start. One arena beside ours; nothing kept back when it is freed (decay 0),
+ * because what is kept would count under the limit; no huge steps in address space.
  */
 extern const char *tern_je_malloc_conf;
 const char *tern_je_malloc_conf = "narenas:1,retain:false,dirty_decay_ms:0,muzzy_decay_ms:0,tcache:false";
@@ -49,7 +50,8 @@ int offheap_init(void) {
     }
     offheap.flags = JE_ARENA(arena) | JE_TCACHE_NONE;
     offheap.resident_mib_length = 4;
-    if (tern_je_mallctlnametomib("stats.arenas.0.resident", offheap.resident_mib, &offheap.resident_mib_length) == 0)
+    if (tern_je_mallctlnametomib("stats.arenas.0.resident", offheap.resident_mib,
+                                 &offheap.resident_mib_length) == 0)
         offheap.resident_mib[2] = arena;
     else
         offheap.resident_mib_length = 0;
@@ -59,7 +61,8 @@ int offheap_init(void) {
 }
 
 static void count(const void *p, int sign) {
-    atomic_fetch_add_explicit(&offheap.since, sign * (int64_t)tern_je_sallocx(p, offheap.flags), memory_order_relaxed);
+    atomic_fetch_add_explicit(&offheap.since, sign * (int64_t)tern_je_sallocx(p, offheap.flags),
+                              memory_order_relaxed);
 }
 
 static void *allocate(size_t bytes, int flags) {
@@ -125,7 +128,8 @@ void offheap_refresh(void) {
         tern_je_mallctl("epoch", &epoch, &bytes, &epoch, sizeof epoch) != 0)
         return;
     bytes = sizeof resident;
-    if (tern_je_mallctlbymib(offheap.resident_mib, offheap.resident_mib_length, &resident, &bytes, NULL, 0) != 0)
+    if (tern_je_mallctlbymib(offheap.resident_mib, offheap.resident_mib_length, &resident, &bytes, NULL, 0) !=
+        0)
         return;
     /* In this order: whoever reads in between sees too little, which no peak remembers. */
     atomic_fetch_sub_explicit(&offheap.since, since, memory_order_relaxed);

@@ -2,9 +2,9 @@
  * Free runs in bins by length, merged at once, last freed first out; growth by 2 MiB; return to the kernel.
  * Calls heap (records) and gc/os/os_mem.
  *
- * The kernel's page faults are the dearest thing in most runs, so memory comes in populated 2 MiB pieces with huge
- * pages. A run is warm when all its pages are resident; cold runs (some pages returned or never populated) are used
- * only when no warm one fits.
+ * The kernel's page faults are the dearest thing in most runs, so memory comes in populated 2 MiB pieces with
+ * huge pages. A run is warm when all its pages are resident; cold runs (some pages returned or never
+ * populated) are used only when no warm one fits.
  */
 #include "gc/pagerun.h"
 
@@ -40,7 +40,8 @@ void pagerun_init(bool huge_pages) {
     runs.huge_pages = huge_pages;
     runs.end = 1;
     runs.cold = os_mem_reserve(cold_bytes(), os_mem_page_size());
-    gc_check(runs.cold != NULL && os_mem_commit(runs.cold, cold_bytes()) == 0, "no address space for the heap's maps");
+    gc_check(runs.cold != NULL && os_mem_commit(runs.cold, cold_bytes()) == 0,
+             "no address space for the heap's maps");
     for (int c = 0; c < 2; c++)
         for (int i = 0; i < BINS; i++)
             runs.bins[c][i] = 0;
@@ -158,9 +159,9 @@ static page_index find(bool cold, size_t pages) {
 }
 
 /*
- * The first touch of a piece of 2 MiB of which nothing is resident may bring all of it, with huge pages. So the cold pages
- * from `after` to the end of the piece that the cut ends in come along, into the books too; or, where they have no room,
- * the piece gets small pages. How many come.
+ * The first touch of a piece of 2 MiB of which nothing is resident may bring all of it, with huge pages. So
+ * the cold pages from `after` to the end of the piece that the cut ends in come along, into the books too;
+ * or, where they have no room, the piece gets small pages. How many come.
  */
 static size_t rest_of_piece(page_index after, size_t free, struct pagerun_growth growth, size_t cold_here) {
     size_t rest = (CHUNK_PAGES - (after - 1) % CHUNK_PAGES) % CHUNK_PAGES;
@@ -169,7 +170,8 @@ static size_t rest_of_piece(page_index after, size_t free, struct pagerun_growth
     if (rest == 0 || count_cold(after, rest) != rest)
         return 0; /* something of it is resident: a huge page does not fit any more */
     uint64_t bytes = (uint64_t)(rest + cold_here) << PAGE_SHIFT;
-    if (growth.step >= OS_HUGE_PAGE && bytes <= growth.room && os_mem_populate(heap_address(after), rest << PAGE_SHIFT) == 0)
+    if (growth.step >= OS_HUGE_PAGE && bytes <= growth.room &&
+        os_mem_populate(heap_address(after), rest << PAGE_SHIFT) == 0)
         return rest;
     os_mem_advise_huge(heap_address(after - 1 - (after - 2) % CHUNK_PAGES), OS_HUGE_PAGE, false);
     return 0;
@@ -219,8 +221,8 @@ static bool grow(size_t wanted, struct pagerun_growth growth) {
             step = chunk_rest;
         /* A huge page would make all 2 MiB resident at the first touch. */
         if (runs.huge_pages)
-            os_mem_advise_huge(heap_address(runs.end - (page_index)used_chunk), OS_HUGE_PAGE * (step > chunk_rest ? 2 : 1),
-                               false);
+            os_mem_advise_huge(heap_address(runs.end - (page_index)used_chunk),
+                               OS_HUGE_PAGE * (step > chunk_rest ? 2 : 1), false);
     } else if (runs.huge_pages && used_chunk == 0) {
         os_mem_advise_huge(heap_address(runs.end), step << PAGE_SHIFT, true);
     }
@@ -257,7 +259,8 @@ static uint64_t release_piece(page_index run, page_index first, size_t pages) {
     return bytes;
 }
 
-/* Longest runs first. A released run moves to a cold list of its bin, so each list is walked by remembering next. */
+/* Longest runs first. A released run moves to a cold list of its bin, so each list is walked by remembering
+ * next. */
 static uint64_t release(uint64_t bytes, bool whole_chunks) {
     uint64_t done = 0;
     for (int cold = 0; cold < 2; cold++)
@@ -274,8 +277,10 @@ static uint64_t release(uint64_t bytes, bool whole_chunks) {
                         done += release_piece(i, from, CHUNK_PAGES);
                 } else if (heap_page(i)->run.cold != pages) {
                     /* No more than is needed, in small steps: what stays resident is warm. */
-                    size_t need = align_up((size_t)((bytes - done + PAGE_BYTES - 1) >> PAGE_SHIFT), SMALL_STEP_PAGES);
-                    done += release_piece(i, from, heap_page(i)->run.cold == 0 && need < pages ? need : pages);
+                    size_t need =
+                        align_up((size_t)((bytes - done + PAGE_BYTES - 1) >> PAGE_SHIFT), SMALL_STEP_PAGES);
+                    done +=
+                        release_piece(i, from, heap_page(i)->run.cold == 0 && need < pages ? need : pages);
                 }
             }
         }
@@ -376,7 +381,8 @@ void pagerun_check(void) {
         free_before = free;
         i += (page_index)pages;
     }
-    gc_check(warm == atomic_load_explicit(&runs.free_warm, memory_order_relaxed), "free pages are miscounted");
+    gc_check(warm == atomic_load_explicit(&runs.free_warm, memory_order_relaxed),
+             "free pages are miscounted");
     gc_check(used == atomic_load_explicit(&runs.used, memory_order_relaxed), "used pages are miscounted");
     os_lock_release(&runs.lock);
 }

@@ -31,9 +31,9 @@ struct pagerun_growth {
 };
 
 /*
- * Takes `pages` pages, resident ones first. The pages' records are PAGE_NONE; the caller makes a span or a large
- * object of them. When growth would pass growth.room, free memory elsewhere is returned first and the heap grows by no
- * more than it must; that never makes the call fail.
+ * Takes `pages` pages, resident ones first. The pages' records are PAGE_NONE; the caller makes a span or a
+ * large object of them. When growth would pass growth.room, free memory elsewhere is returned first and the
+ * heap grows by no more than it must; that never makes the call fail.
  */
 struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth);
 

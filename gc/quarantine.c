@@ -25,7 +25,8 @@ GC_NO_SANITIZE void quarantine_verify(const char *at, size_t bytes, const char *
         os_line_hex(&line, (uintptr_t)at);
         os_line_str(&line, " was written after it was freed, at offset ");
         os_line_u64(&line, i);
-        os_line_str(&line, ": it was freed while in use, or the program kept a pointer the collector cannot see");
+        os_line_str(&line,
+                    ": it was freed while in use, or the program kept a pointer the collector cannot see");
         os_line_emit(&line, 2);
         abort();
     }
@@ -36,7 +37,8 @@ void quarantine_group(page_index head, unsigned group, uint64_t freed) {
     uint64_t *held = &heap_quarantine(head)[group];
     char *base = heap_address(head) + (size_t)group * 64 * page->slot_bytes;
     for (uint64_t bits = *held; bits != 0; bits &= bits - 1)
-        quarantine_verify(base + (size_t)__builtin_ctzll(bits) * page->slot_bytes, page->slot_bytes, "an object");
+        quarantine_verify(base + (size_t)__builtin_ctzll(bits) * page->slot_bytes, page->slot_bytes,
+                          "an object");
     for (uint64_t bits = freed; bits != 0; bits &= bits - 1)
         quarantine_fill(base + (size_t)__builtin_ctzll(bits) * page->slot_bytes, page->slot_bytes);
     *held = freed;
@@ -50,5 +52,6 @@ void quarantine_large(page_index head) {
 }
 
 void quarantine_large_check(page_index head) {
-    quarantine_verify(heap_address(head), (size_t)heap_page(head)->large.pages << PAGE_SHIFT, "a large object");
+    quarantine_verify(heap_address(head), (size_t)heap_page(head)->large.pages << PAGE_SHIFT,
+                      "a large object");
 }

@@ -13,7 +13,8 @@
 #include "gc/os/os_signal.h"
 #include "gc/settings.h"
 
-/* Registered ranges as they were given, to the byte, sorted by address, not overlapping. Changed under lock inside S1; read with the world stopped. */
+/* Registered ranges as they were given, to the byte, sorted by address, not overlapping. Changed under lock
+ * inside S1; read with the world stopped. */
 static struct {
     struct os_lock lock;
     struct os_range *ranges;
@@ -61,7 +62,8 @@ int roots_add(const void *from, size_t bytes) {
         registered.ranges = more;
         registered.capacity = capacity;
     }
-    memmove(&registered.ranges[at + 1], &registered.ranges[at], (registered.count - at) * sizeof *registered.ranges);
+    memmove(&registered.ranges[at + 1], &registered.ranges[at],
+            (registered.count - at) * sizeof *registered.ranges);
     registered.ranges[at] = (struct os_range){lo, hi};
     registered.count++;
     error = 0;
@@ -141,28 +143,30 @@ static uint64_t visit_range(uintptr_t from, uintptr_t to, roots_visit *visit, vo
 }
 
 /*
- * The stack of a thread whose pointer is `sp`. Of one that was interrupted the bytes below it that leaf functions may
- * use are included; one that stopped by itself did so in a call, and below it may lie the collector's own frames.
+ * The stack of a thread whose pointer is `sp`. Of one that was interrupted the bytes below it that leaf
+ * functions may use are included; one that stopped by itself did so in a call, and below it may lie the
+ * collector's own frames.
  */
-static uint64_t visit_stacks(const struct mutator *m, uintptr_t sp, const struct os_context *at, roots_visit *visit,
-                             void *context) {
+static uint64_t visit_stacks(const struct mutator *m, uintptr_t sp, const struct os_context *at,
+                             roots_visit *visit, void *context) {
     uintptr_t from = at != NULL ? sp - OS_RED_ZONE : sp;
     if (sp >= m->stack_lo && sp <= m->stack_hi)
         return visit_range(from < m->stack_lo ? m->stack_lo : from, m->stack_hi, visit, context);
     if (at == NULL || !at->on_alt)
-        fatal_misuse("a thread was stopped on a stack that the library does not know", sp,
-                     "Run managed code on the thread's own stack or its sigaltstack only; allocate nothing in signal "
-                     "handlers.");
+        fatal_misuse(
+            "a thread was stopped on a stack that the library does not know", sp,
+            "Run managed code on the thread's own stack or its sigaltstack only; allocate nothing in signal "
+            "handlers.");
     /*
-     * The alternate stack holds the kernel's frame of the signal that switched to it, and in it the registers and the
-     * stack pointer of the main stack. No word below that pointer is a root, so the lowest address into the main stack
-     * that the alternate stack holds is low enough to start from.
+     * The alternate stack holds the kernel's frame of the signal that switched to it, and in it the registers
+     * and the stack pointer of the main stack. No word below that pointer is a root, so the lowest address
+     * into the main stack that the alternate stack holds is low enough to start from.
      */
     if (from < at->alt_lo)
         from = at->alt_lo;
     uint64_t bytes = visit_range(from, at->alt_hi, visit, context);
-    uintptr_t main_from = lowest_address(align_down(from, sizeof(uintptr_t)), align_down(at->alt_hi, sizeof(uintptr_t)),
-                                         m->stack_lo, m->stack_hi);
+    uintptr_t main_from = lowest_address(align_down(from, sizeof(uintptr_t)),
+                                         align_down(at->alt_hi, sizeof(uintptr_t)), m->stack_lo, m->stack_hi);
     main_from = main_from - m->stack_lo > OS_RED_ZONE ? main_from - OS_RED_ZONE : m->stack_lo;
     return bytes + visit_range(main_from, m->stack_hi, visit, context);
 }
@@ -174,7 +178,8 @@ uint64_t roots_each_mutator(const struct mutator *m, roots_visit *visit, void *c
     if (m->context == NULL) {
         visit(context, m->spill, OS_SPILL_WORDS);
         visit(context, m->frames, m->frame_words);
-        return sizeof m->spill + m->frame_words * sizeof(uintptr_t) + visit_stacks(m, m->sp, NULL, visit, context);
+        return sizeof m->spill + m->frame_words * sizeof(uintptr_t) +
+               visit_stacks(m, m->sp, NULL, visit, context);
     }
     struct os_context at;
     os_signal_context(m->context, &at);

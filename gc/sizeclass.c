@@ -8,10 +8,11 @@
 
 /* Go's classes (runtime/sizeclasses.go, Go 1.26); class 0 is "larger". */
 static const uint16_t class_bytes[SIZECLASS_COUNT] = {
-    0,    8,    16,   24,   32,   48,   64,   80,    96,    112,   128,   144,   160,   176,   192,   208,   224,
-    240,  256,  288,  320,  352,  384,  416,  448,   480,   512,   576,   640,   704,   768,   896,   1024,  1152,
-    1280, 1408, 1536, 1792, 2048, 2304, 2688, 3072,  3200,  3456,  4096,  4864,  5376,  6144,  6528,  6784,  6912,
-    8192, 9472, 9728, 10240, 10880, 12288, 13568, 14336, 16384, 18432, 19072, 20480, 21760, 24576, 27264, 28672, 32768};
+    0,     8,     16,    24,    32,    48,    64,    80,    96,    112,   128,   144,  160,   176,
+    192,   208,   224,   240,   256,   288,   320,   352,   384,   416,   448,   480,  512,   576,
+    640,   704,   768,   896,   1024,  1152,  1280,  1408,  1536,  1792,  2048,  2304, 2688,  3072,
+    3200,  3456,  4096,  4864,  5376,  6144,  6528,  6784,  6912,  8192,  9472,  9728, 10240, 10880,
+    12288, 13568, 14336, 16384, 18432, 19072, 20480, 21760, 24576, 27264, 28672, 32768};
 
 struct sizeclass sizeclass_table[SIZECLASS_COUNT];
 uint8_t sizeclass_small[129];
@@ -33,7 +34,8 @@ void sizeclass_init(void) {
         c->bytes = bytes;
         c->pages = span_pages(bytes);
         c->slots = c->pages * (uint32_t)PAGE_BYTES / bytes;
-        /* Rounded up, so that the quotient is exact while offset * bytes < 2^32, which holds: spans are under 128 KiB. */
+        /* Rounded up, so that the quotient is exact while offset * bytes < 2^32, which holds: spans are under
+         * 128 KiB. */
         c->magic = (uint32_t)(((UINT64_C(1) << 32) + bytes - 1) / bytes);
     }
     for (unsigned i = 0; i < 129; i++) {

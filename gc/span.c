@@ -10,7 +10,7 @@ int span_make(page_index first, unsigned size_class, enum kind kind) {
     if (heap_populate_bits(first, slots > PAGE_MARKS_INLINE) != 0)
         return -1;
     page->magic = class->magic;
-    page->slot_bytes = (uint16_t)class->bytes;
+    page->slot_bytes = (uint16_t) class->bytes;
     page->size_class = (uint8_t)size_class;
     page->next = 0;
     atomic_store_explicit(&page->kind, (uint8_t)kind, memory_order_relaxed);
@@ -121,7 +121,8 @@ void span_check(page_index head, bool marking) {
         uint64_t valid = page_group_valid(slots, g);
         gc_check((taken & ~valid) == 0, "allocated bits beyond the last slot");
         gc_check((~taken & valid & ~marked) == 0, "a free slot's mark is not sealed");
-        gc_check(marking || (taken & marked) == 0 || !claim_is_of(atomic_load_explicit(&page->claim, memory_order_relaxed), heap_epoch()),
+        gc_check(marking || (taken & marked) == 0 ||
+                     !claim_is_of(atomic_load_explicit(&page->claim, memory_order_relaxed), heap_epoch()),
                  "a swept span has marks");
     }
 }

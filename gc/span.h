@@ -1,6 +1,6 @@
 /*
- * One span: a run of pages that holds slots of one size class and kind. Owns the transitions of its bitmaps; the
- * caller holds its claim (page.h) for every call below but span_make.
+ * One span: a run of pages that holds slots of one size class and kind. Owns the transitions of its bitmaps;
+ * the caller holds its claim (page.h) for every call below but span_make.
  */
 #ifndef GC_SPAN_H
 #define GC_SPAN_H
@@ -9,8 +9,8 @@
 #include "gc/sizeclass.h"
 
 /*
- * A page of tiny blocks gives its last group of slots to a map of two bytes a block: bit i says that an object starts
- * at byte i. So realloc knows where a tiny object ends. 448 blocks of 512 remain.
+ * A page of tiny blocks gives its last group of slots to a map of two bytes a block: bit i says that an
+ * object starts at byte i. So realloc knows where a tiny object ends. 448 blocks of 512 remain.
  */
 #define SPAN_TINY_SLOTS 448
 
@@ -49,7 +49,8 @@ static inline _Atomic uint16_t *span_tiny_starts(page_index head, const char *bl
     return &map[(block - heap_address(head)) / 16];
 }
 
-/* Bits beyond the last slot are clear, free slots are sealed (outside marking). Level-2 assertion and tests. */
+/* Bits beyond the last slot are clear, free slots are sealed (outside marking). Level-2 assertion and tests.
+ */
 void span_check(page_index head, bool marking);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What has happened so far: cycles, pauses, CPU by part. Owns those figures and their lock (a leaf). The trace line and
- * the statistics call read the same ones.
+ * What has happened so far: cycles, pauses, CPU by part. Owns those figures and their lock (a leaf). The
+ * trace line and the statistics call read the same ones.
  */
 #ifndef GC_STATS_H
 #define GC_STATS_H
@@ -13,7 +13,8 @@ struct stats_cycles {
     uint64_t limit_passed, limit_passed_by, limiter_skipped;
     struct histogram pauses;
     uint64_t stopping_max_ns;
-    int64_t stop_cpu_ns, mark_cpu_ns, sweep_cpu_ns, other_cpu_ns; /* sweep: of cycles; threads and background apart */
+    int64_t stop_cpu_ns, mark_cpu_ns, sweep_cpu_ns,
+        other_cpu_ns; /* sweep: of cycles; threads and background apart */
     int64_t start_ns; /* of the library */
 };
 

@@ -11,7 +11,8 @@
 #include "gc/os/os_time.h"
 #include "gc/settings.h"
 
-/* A thread usually stops within this; until then looking again is cheaper than sleeping (a futex wait costs 5 us). */
+/* A thread usually stops within this; until then looking again is cheaper than sleeping (a futex wait costs 5
+ * us). */
 #define SPIN_NS INT64_C(20000)
 /* How long a thread may take to stop before it is named. */
 #define COMPLAIN_NS INT64_C(1000000000)
@@ -20,9 +21,11 @@
 
 _Atomic uint32_t stop_word;
 
-/* Counts acknowledgements and blockings during a stop; a futex that the stopper waits on. release / acquire. */
+/* Counts acknowledgements and blockings during a stop; a futex that the stopper waits on. release / acquire.
+ */
 static _Atomic uint32_t progress;
-/* 1 while the stopper sleeps on progress: only then is a wake worth its system call. seq_cst with progress. */
+/* 1 while the stopper sleeps on progress: only then is a wake worth its system call. seq_cst with progress.
+ */
 static _Atomic uint32_t stopper_sleeps;
 
 void stop_notify(void) {
@@ -77,7 +80,8 @@ static void send(struct mutator *m) {
         if (error == 0)
             return;
         if (error == ESRCH) {
-            /* The thread ended without its destructors (a raw exit system call): nothing of it is left to scan. */
+            /* The thread ended without its destructors (a raw exit system call): nothing of it is left to
+             * scan. */
             m->sp = m->stack_hi;
             m->context = NULL;
             m->frame_words = 0;
@@ -101,7 +105,8 @@ static void complain(const struct mutator *m) {
     os_line_str(&line, name);
     os_line_str(&line, ") has not stopped for a second");
     if (settings.cooperative)
-        os_line_str(&line, ": in cooperative mode it must allocate, call tern_poll or be in a blocking section");
+        os_line_str(&line,
+                    ": in cooperative mode it must allocate, call tern_poll or be in a blocking section");
     else if (os_signal_is_blocked(m->tid, settings.signal)) {
         os_line_str(&line, ": it keeps signal ");
         os_line_i64(&line, settings.signal);

@@ -1,6 +1,6 @@
 /*
- * Stopping and starting all mutators: by a real-time signal, or at polls in cooperative mode. Owns stop_word and the
- * signal's handler. The rules are S1, S5 and S6 of docs/design.md.
+ * Stopping and starting all mutators: by a real-time signal, or at polls in cooperative mode. Owns stop_word
+ * and the signal's handler. The rules are S1, S5 and S6 of docs/design.md.
  */
 #ifndef GC_STOP_H
 #define GC_STOP_H
@@ -11,13 +11,14 @@
 int stop_init(void);
 
 /*
- * Returns when every mutator is stopped or blocked; the list lock is then held. The caller is blocked, or not a
- * mutator, and holds the cycle lock. Returns the ns that it took.
+ * Returns when every mutator is stopped or blocked; the list lock is then held. The caller is blocked, or not
+ * a mutator, and holds the cycle lock. Returns the ns that it took.
  */
 int64_t stop_world(void);
 void start_world(void);
 
-/* For mutator: acknowledges the stop that is on and waits until it is over. Depth 1, sp and context written. */
+/* For mutator: acknowledges the stop that is on and waits until it is over. Depth 1, sp and context written.
+ */
 void stop_wait(struct mutator *self);
 /* For mutator: a thread became blocked while a stop was asked for. */
 void stop_notify(void);

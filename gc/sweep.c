@@ -27,7 +27,8 @@ static struct {
     _Atomic uint32_t active;  /* 1: between looking at allowed and being done with a piece; seq_cst */
     _Atomic uint32_t stopping;
     _Atomic int64_t cpu_ns;
-    uint64_t start_heap, start_pages; /* heap and page bytes when the last cycle started; under active/allowed */
+    uint64_t start_heap,
+        start_pages; /* heap and page bytes when the last cycle started; under active/allowed */
 } sweeper;
 
 static void sweep_large(page_index i, struct sweep_walk *walk) {
@@ -99,7 +100,8 @@ struct sweep_walk sweep_walk(void) {
     for (page_index i = 1, next; i < end; i = next) {
         struct page *page = heap_page(i);
         next = i + (page_index)length(i);
-        /* Freeing merges runs: the free run that follows is passed over while its first record still says its length. */
+        /* Freeing merges runs: the free run that follows is passed over while its first record still says its
+         * length. */
         if (next < end && atomic_load_explicit(&heap_page(next)->use, memory_order_relaxed) == PAGE_FREE)
             next += heap_page(next)->run.pages;
         switch (atomic_load_explicit(&page->use, memory_order_relaxed)) {

@@ -1,6 +1,6 @@
 /*
- * After marking: the walk over all page records that frees what is wholly dead and lists the rest for lazy sweeping,
- * and the thread that sweeps in the background. Owns that thread.
+ * After marking: the walk over all page records that frees what is wholly dead and lists the rest for lazy
+ * sweeping, and the thread that sweeps in the background. Owns that thread.
  */
 #ifndef GC_SWEEP_H
 #define GC_SWEEP_H
@@ -12,8 +12,8 @@ struct sweep_walk {
     uint64_t freed_bytes; /* pages given back to the free runs */
 };
 /*
- * Frees dead large objects and spans without a marked object, large ones being whole runs; lists other spans as
- * unswept; sweeps spans that threads own. World stopped, epoch advanced.
+ * Frees dead large objects and spans without a marked object, large ones being whole runs; lists other spans
+ * as unswept; sweeps spans that threads own. World stopped, epoch advanced.
  */
 struct sweep_walk sweep_walk(void);
 
@@ -23,7 +23,8 @@ void sweep_prepare(void);
 bool sweep_has_excess(void);
 /* Lets the background thread sweep, then return excess memory. World running. */
 void sweep_begin(void);
-/* Keeps it from sweeping, and returns when it is not: then finishes what is left. Blocked, cycle lock held. */
+/* Keeps it from sweeping, and returns when it is not: then finishes what is left. Blocked, cycle lock held.
+ */
 void sweep_finish(void);
 void sweep_shutdown(void);
 /* CPU ns of the background thread so far. */

@@ -1,7 +1,7 @@
 /*
- * Type descriptors of typed and traced objects. Owns their layout; made by the runtime's API, read by marker and
- * verifier, never freed. The last word of a typed or traced slot, or of a large object's last page, holds the
- * descriptor's address; for traced objects bit 0 of it says "published".
+ * Type descriptors of typed and traced objects. Owns their layout; made by the runtime's API, read by marker
+ * and verifier, never freed. The last word of a typed or traced slot, or of a large object's last page, holds
+ * the descriptor's address; for traced objects bit 0 of it says "published".
  */
 #ifndef GC_TYPE_H
 #define GC_TYPE_H
@@ -19,13 +19,13 @@ struct tern_tracer {
 };
 
 struct tern_type {
-    const char *name; /* may be NULL */
+    const char *name;                                                           /* may be NULL */
     void (*trace)(const void *object, size_t size, struct tern_tracer *tracer); /* NULL: by bitmap */
-    size_t words;       /* of one element; 0 for traced */
-    uint64_t bitmap[];  /* one bit a word */
+    size_t words;      /* of one element; 0 for traced */
+    uint64_t bitmap[]; /* one bit a word */
 };
 
-#define TYPE_PUBLISHED ((uintptr_t)1)
+#define TYPE_PUBLISHED  ((uintptr_t)1)
 #define TYPE_WORD_BYTES sizeof(uintptr_t)
 
 /* The descriptor word of a slot of `bytes` bytes at `base`. */

@@ -112,7 +112,8 @@ static void *with_type(size_t size, enum kind kind, const tern_type *type) {
     struct mutator *self = runtime_self();
     if (self == NULL)
         return no_memory();
-    size_t with_word = size > SIZE_MAX - TYPE_WORD_BYTES ? SIZE_MAX : align_up(size, TYPE_WORD_BYTES) + TYPE_WORD_BYTES;
+    size_t with_word =
+        size > SIZE_MAX - TYPE_WORD_BYTES ? SIZE_MAX : align_up(size, TYPE_WORD_BYTES) + TYPE_WORD_BYTES;
     if (with_word < size)
         with_word = SIZE_MAX;
     void *object = alloc_object(self, with_word, kind);
@@ -169,7 +170,8 @@ static tern_oom_function *oom_function;
 static void *oom_context;
 static atomic_bool oom_told;
 
-/* Without a handler of the program's: says it once. Not with malloc or stdio, which may be out of memory too. */
+/* Without a handler of the program's: says it once. Not with malloc or stdio, which may be out of memory too.
+ */
 static bool tell(size_t size, void *context) {
     (void)context;
     if (oom_function != NULL)

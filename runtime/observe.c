@@ -21,7 +21,8 @@
 #include "runtime/runtime.h"
 
 _Static_assert(TERN_SIZE_CLASSES == SIZECLASS_COUNT, "the public number of size classes");
-_Static_assert((int)TERN_KIND_TINY == (int)KIND_TINY && (int)TERN_KIND_TRACED == (int)KIND_TRACED, "the public kinds");
+_Static_assert((int)TERN_KIND_TINY == (int)KIND_TINY && (int)TERN_KIND_TRACED == (int)KIND_TRACED,
+               "the public kinds");
 
 static uint64_t get(const _Atomic uint64_t *counter) {
     return atomic_load_explicit(counter, memory_order_relaxed);

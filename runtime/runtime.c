@@ -1,6 +1,6 @@
 /*
- * Start and end of the library, and its settings. Reads the environment (through knobs) and hands the collector plain
- * numbers. Calls knobs, collector, gc/os.
+ * Start and end of the library, and its settings. Reads the environment (through knobs) and hands the
+ * collector plain numbers. Calls knobs, collector, gc/os.
  */
 #define _GNU_SOURCE 1
 #include "runtime/runtime.h"
@@ -24,7 +24,8 @@
 #include "gc/settings.h"
 #include "runtime/knobs.h"
 
-/* What `auto` leaves of a container's limit for what the library does not count: stacks, malloc, page tables, code. */
+/* What `auto` leaves of a container's limit for what the library does not count: stacks, malloc, page tables,
+ * code. */
 #define AUTO_MARGIN_PERCENT 10
 /* More markers than this bring nothing: they wait for the same memory. */
 #define MARKERS_MOST_AUTO 16
@@ -33,7 +34,7 @@ enum start { NOT_STARTED, STARTED, ENDING, ENDED };
 
 static _Atomic int start_state; /* enum start; release when the rest is ready */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct knobs knobs; /* as at the start and as changed since; under start_lock */
+static struct knobs knobs;                     /* as at the start and as changed since; under start_lock */
 static char error_text[KNOBS_ERROR_MAX_BYTES]; /* under start_lock */
 
 const char *tern_error(void) {
@@ -101,8 +102,10 @@ static int apply_options(const tern_options *o) {
         knobs.cooperative = o->cooperative != 0;
     if (o->stop_signal != TERN_UNSET) {
         if (o->stop_signal < 0 || !knobs_signal_is_usable((uint64_t)o->stop_signal))
-            return refuse(EINVAL, "tern_options.stop_signal cannot stop threads; use a signal's number up to 64 (no fault, "
-                                  "SIGKILL, SIGSTOP, nor 32 and 33), 0 or TERN_UNSET");
+            return refuse(
+                EINVAL,
+                "tern_options.stop_signal cannot stop threads; use a signal's number up to 64 (no fault, "
+                "SIGKILL, SIGSTOP, nor 32 and 33), 0 or TERN_UNSET");
         knobs.signal = o->stop_signal;
     }
     if (o->manual_cleanups != TERN_UNSET)
@@ -121,9 +124,9 @@ static int settle(void) {
     atomic_store_explicit(&settings.gc_percent, knobs.gc_percent, memory_order_relaxed);
     atomic_store_explicit(&settings.memory_limit, limit_in_force(), memory_order_relaxed);
     settings.processors = knobs.max_procs > 0 ? knobs.max_procs : os_cpu_count();
-    settings.markers = knobs.markers > 0                              ? knobs.markers
-                       : settings.processors < MARKERS_MOST_AUTO      ? settings.processors
-                                                                      : MARKERS_MOST_AUTO;
+    settings.markers = knobs.markers > 0                         ? knobs.markers
+                       : settings.processors < MARKERS_MOST_AUTO ? settings.processors
+                                                                 : MARKERS_MOST_AUTO;
     settings.marker = knobs.marker == KNOBS_MARKER_STACK  ? MARKER_STACK
                       : knobs.marker == KNOBS_MARKER_RING ? MARKER_RING
                                                           : MARKER_AUTO;
@@ -150,7 +153,8 @@ static int settle(void) {
 
 static int start(const tern_options *options) {
     if (start_state == STARTED || start_state == ENDING)
-        return refuse(EALREADY, "the library is started already; call tern_init once, before the first allocation");
+        return refuse(EALREADY,
+                      "the library is started already; call tern_init once, before the first allocation");
     if (start_state == ENDED)
         return refuse(EALREADY, "the library was shut down; a process can start it once");
     knobs_default(&knobs);
@@ -162,7 +166,8 @@ static int start(const tern_options *options) {
         return -1;
     /* Before the signal is looked at, which the other copy has taken. */
     if (!os_unique_take("tern-runtime"))
-        return refuse(ENOTSUP, "another copy of the library runs in this process; link all parts with the shared one");
+        return refuse(ENOTSUP,
+                      "another copy of the library runs in this process; link all parts with the shared one");
     if (settle() != 0) {
         os_unique_give();
         return -1;
@@ -218,7 +223,8 @@ void tern_shutdown(void) {
              "tern_shutdown without a running library; call it once, after tern_init");
     struct mutator *self = mutator_get();
     cleanup_shutdown(!settings.manual_cleanups);
-    gc_check(mutator_count() == (self != NULL), "tern_shutdown while other threads are attached; join or detach them first");
+    gc_check(mutator_count() == (self != NULL),
+             "tern_shutdown while other threads are attached; join or detach them first");
     pthread_mutex_lock(&start_lock);
     atomic_store_explicit(&start_state, ENDED, memory_order_release);
     collector_end();
@@ -228,7 +234,8 @@ void tern_shutdown(void) {
 
 int tern_set_gc_percent(int percent) {
     struct mutator *self = runtime_self();
-    int before = atomic_exchange_explicit(&settings.gc_percent, percent < 0 ? TERN_GC_OFF : percent, memory_order_relaxed);
+    int before = atomic_exchange_explicit(&settings.gc_percent, percent < 0 ? TERN_GC_OFF : percent,
+                                          memory_order_relaxed);
     cycle_settings_changed(self);
     return before < 0 ? TERN_GC_OFF : before;
 }
@@ -274,7 +281,8 @@ static int set_knob(const char *name, const char *value) {
     const char *plain = strncmp(name, "TERN_", 5) == 0 ? name + 5 : name;
     if (strcmp(plain, "GOGC") != 0 && strcmp(plain, "GOMEMLIMIT") != 0 && strcmp(plain, "GODEBUG") != 0) {
         char text[200];
-        snprintf(text, sizeof text, "%.64s: not a knob that can be set here; use GOGC, GOMEMLIMIT or GODEBUG", name);
+        snprintf(text, sizeof text, "%.64s: not a knob that can be set here; use GOGC, GOMEMLIMIT or GODEBUG",
+                 name);
         return refuse(EINVAL, text);
     }
     struct knobs changed = knobs;
@@ -298,7 +306,8 @@ static int set_knob(const char *name, const char *value) {
 
 int tern_set_knob(const char *name, const char *value) {
     struct mutator *self = runtime_self();
-    /* Blocked while it waits, as the holder may be parked for a stop, which must not wait for this thread then. */
+    /* Blocked while it waits, as the holder may be parked for a stop, which must not wait for this thread
+     * then. */
     if (self != NULL)
         mutator_block(self);
     pthread_mutex_lock(&start_lock);

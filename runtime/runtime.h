@@ -1,12 +1,14 @@
 /*
- * The runtime's inside: is the library started, and who is the calling thread. Owns the start and the last error text.
+ * The runtime's inside: is the library started, and who is the calling thread. Owns the start and the last
+ * error text.
  */
 #ifndef RUNTIME_RUNTIME_H
 #define RUNTIME_RUNTIME_H
 
 #include "gc/mutator.h"
 
-/* The calling thread's record; starts the library and attaches the thread when need be. NULL with errno ENOMEM. */
+/* The calling thread's record; starts the library and attaches the thread when need be. NULL with errno
+ * ENOMEM. */
 struct mutator *runtime_attach(void);
 static inline struct mutator *runtime_self(void) {
     struct mutator *self = mutator_self;

@@ -1,5 +1,6 @@
 /*
- * Threads, roots, handles, weak references and cleanups of the public API: thin calls into the collector's rooms.
+ * Threads, roots, handles, weak references and cleanups of the public API: thin calls into the collector's
+ * rooms.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +44,8 @@ static void *run_thread(void *start_memory) {
     return start.function(argument);
 }
 
-int tern_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
+int tern_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+                        void *argument) {
     if (runtime_self() == NULL)
         return EAGAIN;
     struct thread_start *memory = malloc(sizeof *memory);

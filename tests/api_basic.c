@@ -9,10 +9,10 @@ static void trace_nothing(const void *object, size_t size, tern_tracer *tracer) 
     (void)tracer;
 }
 
-#define REFUSED(call, error)         \
-    do {                             \
-        errno = 0;                   \
-        assert_null(call);           \
+#define REFUSED(call, error)            \
+    do {                                \
+        errno = 0;                      \
+        assert_null(call);              \
         assert_int_equal(errno, error); \
     } while (0)
 
@@ -90,7 +90,8 @@ static void what_is_no_object_is_not_found(void **state) {
     char *last = tern_alloc(3000), *next;
     while ((next = tern_alloc(3000)) < last)
         last = next;
-    const void *none[] = {NULL, &local, outside, (void *)8, (void *)UINTPTR_MAX, (void *)(uintptr_t)trace_nothing};
+    const void *none[] = {
+        NULL, &local, outside, (void *)8, (void *)UINTPTR_MAX, (void *)(uintptr_t)trace_nothing};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_false(tern_object_find(none[i], NULL));
     free(outside);
@@ -110,8 +111,11 @@ static bool visit(const tern_object *object, void *context) {
 
 static void a_walk_meets_each_object_once(void **state) {
     (void)state;
-    struct walked w = {{tern_alloc(24), tern_alloc_leaf(100000), tern_alloc_typed(tern_type_new("t", 8, first_word), 1)},
-                       {0, 0, 0}, 0, 0};
+    struct walked w = {
+        {tern_alloc(24), tern_alloc_leaf(100000), tern_alloc_typed(tern_type_new("t", 8, first_word), 1)},
+        {0, 0, 0},
+        0,
+        0};
     tern_heap_walk(visit, &w);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(w.found[i], 1);
@@ -222,7 +226,8 @@ static void the_callback_tells_what_the_statistics_tell(void **state) {
     assert_true(last.forced);
     assert_int_equal(last.live_bytes, s.live_bytes);
     assert_int_equal(last.next_goal_bytes, s.goal_bytes);
-    assert_true(last.pause_ns <= s.pause_max_ns && last.stopping_ns <= last.pause_ns && last.mark_ns <= last.pause_ns);
+    assert_true(last.pause_ns <= s.pause_max_ns && last.stopping_ns <= last.pause_ns &&
+                last.mark_ns <= last.pause_ns);
     for (unsigned i = 0; i < 1000 && cycles == 1; i++)
         tern_keep(tern_alloc(100000));
     assert_true(cycles > 1);

@@ -109,9 +109,14 @@ static void the_two_ways_to_set_do_not_undo_each_other(void **state) {
 static void a_bad_knob_changes_nothing_and_says_why(void **state) {
     (void)state;
     static const char *const bad[][3] = {
-        {"GOGC", "50%", "50%"},          {"GOGC", "2147483648", "2147483648"}, {"GOMEMLIMIT", "1K", "1K"},
-        {"TERN_GOMEMLIMIT", "-1", "-1"}, {"TERN_GODEBUG", "nonsense=1", "nonsense"}, {"GOMAXPROCS", "2", "GOMAXPROCS"},
-        {"PATH", "x", "PATH"},           {"TERN_GODEBUG", "gcverify=1", "GODEBUG"},
+        {"GOGC", "50%", "50%"},
+        {"GOGC", "2147483648", "2147483648"},
+        {"GOMEMLIMIT", "1K", "1K"},
+        {"TERN_GOMEMLIMIT", "-1", "-1"},
+        {"TERN_GODEBUG", "nonsense=1", "nonsense"},
+        {"GOMAXPROCS", "2", "GOMAXPROCS"},
+        {"PATH", "x", "PATH"},
+        {"TERN_GODEBUG", "gcverify=1", "GODEBUG"},
     };
     int percent = tern_gc_percent();
     uint64_t limit = tern_memory_limit();
@@ -137,8 +142,8 @@ static void help_names_every_knob(void **state) {
     (void)state;
     static char text[16384];
     tern_knobs_help(note_line, text);
-    static const char *const names[] = {"GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG", "gctrace", "gcverify",
-                                        "gcstress", "marker", "signal"};
+    static const char *const names[] = {"GOGC",     "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG", "gctrace",
+                                        "gcverify", "gcstress",   "marker",     "signal"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_non_null(strstr(text, names[i]));
 }

@@ -1,7 +1,6 @@
 /*
- * Out of memory: NULL and ENOMEM, after a collection, the handler's word, and one message. The heap's address range is
- * made small by RLIMIT_AS, each time in a process of its own.
- * ctest: lanes=none
+ * Out of memory: NULL and ENOMEM, after a collection, the handler's word, and one message. The heap's address
+ * range is made small by RLIMIT_AS, each time in a process of its own. ctest: lanes=none
  */
 #include "child.h"
 
@@ -39,7 +38,8 @@ static int give_up(void *unused) {
     uint64_t before = stats().collections;
     errno = 0;
     must(tern_alloc(BYTES) == NULL && errno == ENOMEM);
-    must(tern_alloc_leaf(100000) == NULL && tern_alloc_typed(tern_type_new("t", 8, (uint64_t[]){1}), 4000) == NULL);
+    must(tern_alloc_leaf(100000) == NULL &&
+         tern_alloc_typed(tern_type_new("t", 8, (uint64_t[]){1}), 4000) == NULL);
     must(stats().collections > before);
     for (size_t i = 0; i < count; i++) /* what was there is whole */
         must(*(size_t *)held[i] == i);

@@ -1,4 +1,5 @@
-/* Starting the library: what options and environment say, and who wins. Each start is a process of its own. */
+/* Starting the library: what options and environment say, and who wins. Each start is a process of its own.
+ */
 #include "child.h"
 
 #include <signal.h>
@@ -77,8 +78,14 @@ static void off_is_an_option_too(void **state) {
 }
 
 static const char *const bad[][2] = {
-    {"TERN_GOGC", "50%"},  {"GOGC", "junk"},           {"GOMEMLIMIT", "1.5GiB"},      {"TERN_GOMEMLIMIT", "OFF"},
-    {"GOMAXPROCS", "-1"},  {"TERN_GODEBUG", "foo=1"},  {"TERN_GODEBUG", "marker=fast"}, {"GODEBUG", "gctrace=x"},
+    {"TERN_GOGC", "50%"},
+    {"GOGC", "junk"},
+    {"GOMEMLIMIT", "1.5GiB"},
+    {"TERN_GOMEMLIMIT", "OFF"},
+    {"GOMAXPROCS", "-1"},
+    {"TERN_GODEBUG", "foo=1"},
+    {"TERN_GODEBUG", "marker=fast"},
+    {"GODEBUG", "gctrace=x"},
 };
 
 static int refuse_environment(void *argument) {
@@ -129,7 +136,8 @@ static int start_by_itself_with_exit_handler(void *argument) {
 
 static void the_programs_exit_handlers_may_call_the_library(void **state) {
     (void)state;
-    int status = in_child(start_by_itself_with_exit_handler, (void *)(uintptr_t)bad[0], child_text, sizeof child_text);
+    int status =
+        in_child(start_by_itself_with_exit_handler, (void *)(uintptr_t)bad[0], child_text, sizeof child_text);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 2);
 }

@@ -1,8 +1,7 @@
 /*
- * What the statistics say the library held is what the process had resident. Each load runs in a process of its own: its
- * peak of resident bytes, less what was resident before the first allocation, is within 10 % or 4 MiB of
- * peak_total_bytes.
- * ctest: serial lanes=none
+ * What the statistics say the library held is what the process had resident. Each load runs in a process of
+ * its own: its peak of resident bytes, less what was resident before the first allocation, is within 10 % or
+ * 4 MiB of peak_total_bytes. ctest: serial lanes=none
  */
 #include "child.h"
 
@@ -38,8 +37,9 @@ static int measure(void *argument) {
     uint64_t rss = status_field("VmHWM:") - before;
     uint64_t held = stats().peak_total_bytes;
     uint64_t difference = rss > held ? rss - held : held - rss;
-    fprintf(stderr, "%s: GOGC=%s limit %s: peak RSS %.1f MiB, held %.1f MiB, %d collections\n", load->name, load->gogc,
-            load->limit, (double)rss / (1 << 20), (double)held / (1 << 20), (int)stats().collections);
+    fprintf(stderr, "%s: GOGC=%s limit %s: peak RSS %.1f MiB, held %.1f MiB, %d collections\n", load->name,
+            load->gogc, load->limit, (double)rss / (1 << 20), (double)held / (1 << 20),
+            (int)stats().collections);
     return difference <= 4 << 20 || difference <= held / 10 ? 0 : 1;
 }
 
@@ -169,10 +169,10 @@ static void check(const struct load *load) {
     assert_int_equal(status, 0);
 }
 
-#define LOAD(run, gogc, limit)                                        \
-    static void run##_##gogc##_##limit(void **state) {                \
-        (void)state;                                                  \
-        check(&(const struct load){#run, #gogc, #limit, run});        \
+#define LOAD(run, gogc, limit)                                 \
+    static void run##_##gogc##_##limit(void **state) {         \
+        (void)state;                                           \
+        check(&(const struct load){#run, #gogc, #limit, run}); \
     }
 LOAD(blocks, 50, off)
 LOAD(blocks, 100, off)

@@ -1,7 +1,6 @@
 /*
- * A second copy of the library in one process is refused. The first copy is the one that this program is linked with, the
- * second a shared library that it loads into a namespace of its own.
- * ctest: lanes=none
+ * A second copy of the library in one process is refused. The first copy is the one that this program is
+ * linked with, the second a shared library that it loads into a namespace of its own. ctest: lanes=none
  */
 #include "child.h"
 
@@ -34,7 +33,8 @@ static int load_second(void) {
     return 0;
 }
 
-/* In a program of its own: room for a second copy's thread-local storage must be asked for when a program starts. */
+/* In a program of its own: room for a second copy's thread-local storage must be asked for when a program
+ * starts. */
 static int run_second(void *unused) {
     (void)unused;
     setenv("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384", 1);

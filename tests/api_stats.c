@@ -2,8 +2,8 @@
 #include "child.h"
 
 static void check(const tern_stats *s, const tern_stats *before) {
-    assert_int_equal(s->total_bytes, s->heap_used_bytes + s->heap_free_bytes + s->metadata_bytes + s->off_heap_bytes +
-                                         s->external_bytes);
+    assert_int_equal(s->total_bytes, s->heap_used_bytes + s->heap_free_bytes + s->metadata_bytes +
+                                         s->off_heap_bytes + s->external_bytes);
     assert_true(s->peak_total_bytes >= s->total_bytes);
     assert_true(s->peak_heap_bytes >= s->heap_bytes);
     assert_true(s->heap_bytes >= s->live_bytes);
@@ -12,9 +12,11 @@ static void check(const tern_stats *s, const tern_stats *before) {
     assert_true(s->forced <= s->collections);
     assert_int_equal(s->pause_count, s->collections);
     assert_true(s->pause_p50_ns <= s->pause_p99_ns && s->pause_p99_ns <= s->pause_max_ns);
-    assert_true(s->pause_max_ns <= s->pause_total_ns && s->pause_total_ns <= s->pause_max_ns * s->pause_count);
+    assert_true(s->pause_max_ns <= s->pause_total_ns &&
+                s->pause_total_ns <= s->pause_max_ns * s->pause_count);
     assert_true(s->stopping_max_ns <= s->pause_max_ns);
-    assert_int_equal(s->gc_cpu_ns, s->gc_cpu_stop_ns + s->gc_cpu_mark_ns + s->gc_cpu_sweep_ns + s->gc_cpu_other_ns);
+    assert_int_equal(s->gc_cpu_ns,
+                     s->gc_cpu_stop_ns + s->gc_cpu_mark_ns + s->gc_cpu_sweep_ns + s->gc_cpu_other_ns);
     assert_true(s->gc_cpu_percent >= 0 && s->gc_cpu_percent <= 100);
     uint64_t bytes = 0, count = 0;
     for (unsigned c = 0; c < TERN_SIZE_CLASSES; c++) {
@@ -22,12 +24,14 @@ static void check(const tern_stats *s, const tern_stats *before) {
         count += s->alloc_count_by_class[c];
         assert_true(s->alloc_count_by_class[c] >= before->alloc_count_by_class[c]);
         if (c > 0 && tern_size_class_bytes(c) != 16) /* shared blocks */
-            assert_int_equal(s->alloc_bytes_by_class[c], s->alloc_count_by_class[c] * tern_size_class_bytes(c));
+            assert_int_equal(s->alloc_bytes_by_class[c],
+                             s->alloc_count_by_class[c] * tern_size_class_bytes(c));
     }
     assert_int_equal(bytes, s->alloc_bytes);
     assert_int_equal(count, s->alloc_count);
     assert_true(s->collections >= before->collections && s->alloc_bytes >= before->alloc_bytes);
-    assert_true(s->peak_total_bytes >= before->peak_total_bytes && s->peak_heap_bytes >= before->peak_heap_bytes);
+    assert_true(s->peak_total_bytes >= before->peak_total_bytes &&
+                s->peak_heap_bytes >= before->peak_heap_bytes);
     assert_true(s->gc_cpu_ns >= before->gc_cpu_ns && s->returned_bytes >= before->returned_bytes);
 }
 
@@ -114,7 +118,8 @@ static void the_goal_follows_from_live_bytes_and_roots(void **state) {
     for (int percent = 50; percent <= 400; percent *= 2) {
         tern_set_gc_percent(percent);
         tern_stats s = stats();
-        uint64_t goal = s.live_bytes + (s.live_bytes + s.stack_bytes + s.root_bytes) * (unsigned)percent / 100;
+        uint64_t goal =
+            s.live_bytes + (s.live_bytes + s.stack_bytes + s.root_bytes) * (unsigned)percent / 100;
         assert_int_equal(s.goal_bytes, goal);
     }
     tern_set_gc_percent(100);

@@ -203,7 +203,8 @@ static void blocking_sections_and_collections_go_together(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-/* One object of each class, then the thread detaches, over and over: each class's count is small, and changes. */
+/* One object of each class, then the thread detaches, over and over: each class's count is small, and
+ * changes. */
 static void *allocate_each_class_once(void *unused) {
     (void)unused;
     for (unsigned i = 0; i < 30; i++) {

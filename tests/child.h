@@ -1,6 +1,7 @@
 /*
- * For tests whose statement needs a process of its own: other settings, other limits, or an end by a signal. In such a
- * process cmocka's assertions cannot be used (they would go on with the next test there): use `must`.
+ * For tests whose statement needs a process of its own: other settings, other limits, or an end by a signal.
+ * In such a process cmocka's assertions cannot be used (they would go on with the next test there): use
+ * `must`.
  */
 #ifndef TESTS_CHILD_H
 #define TESTS_CHILD_H
@@ -20,12 +21,12 @@
 #include "garbage.h"
 
 /* Ends the child with status 1, and says where, unless the condition holds. */
-#define must(condition)                                                                         \
-    do {                                                                                        \
-        if (!(condition)) {                                                                     \
-            fprintf(stderr, "%s:%d: must hold: %s\n", __FILE__, __LINE__, #condition);          \
-            _exit(1);                                                                           \
-        }                                                                                       \
+#define must(condition)                                                                \
+    do {                                                                               \
+        if (!(condition)) {                                                            \
+            fprintf(stderr, "%s:%d: must hold: %s\n", __FILE__, __LINE__, #condition); \
+            _exit(1);                                                                  \
+        }                                                                              \
     } while (0)
 
 /* What the last child wrote to standard error. */

@@ -72,7 +72,8 @@ static void the_goal_follows_the_settings(void **state) {
     assert_int_equal(account.goal, 4 * MIB);
 }
 
-/* What masks show counts when it is taken, not at a cycle: giving it back afterwards must not count it twice. */
+/* What masks show counts when it is taken, not at a cycle: giving it back afterwards must not count it twice.
+ */
 struct leaver {
     pthread_t thread;
     atomic_int phase;

@@ -32,8 +32,8 @@ static void *allocate_pairs(size_t size) {
 static void *allocate_traced(size_t size) {
     return tern_alloc_traced(traced, size);
 }
-static allocate_function *const kinds[] = {tern_alloc, tern_alloc_leaf, tern_alloc_leaf_single, allocate_pairs,
-                                           allocate_traced};
+static allocate_function *const kinds[] = {tern_alloc, tern_alloc_leaf, tern_alloc_leaf_single,
+                                           allocate_pairs, allocate_traced};
 
 /* Fills what it gets, so that the next round would show it. */
 static NOINLINE void fill_class(allocate_function *allocate, size_t size, unsigned count) {
@@ -55,7 +55,7 @@ static NOINLINE void fill_class(allocate_function *allocate, size_t size, unsign
 static void memory_used_again_is_zeroed(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        for (unsigned class = 1; class < SIZECLASS_COUNT; class++)
+        for (unsigned class = 1; class < SIZECLASS_COUNT; class ++)
             for (unsigned round = 0; round < 2; round++) {
                 size_t size = sizeclass_table[class].bytes - (k >= 3 ? 8 : 0);
                 if (size > 16 && round == 1)
@@ -137,15 +137,15 @@ static void impossible_sizes_are_out_of_memory(void **state) {
     int calls = 0;
     tern_on_out_of_memory(note_failure, &calls);
     int expected = 0;
-#define FAILS(call)                       \
-    do {                                  \
-        errno = 0;                        \
-        assert_null(call);                \
-        assert_int_equal(errno, ENOMEM);  \
+#define FAILS(call)                          \
+    do {                                     \
+        errno = 0;                           \
+        assert_null(call);                   \
+        assert_int_equal(errno, ENOMEM);     \
         assert_int_equal(calls, ++expected); \
     } while (0)
-    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 7, SIZE_MAX - 8191, SIZE_MAX / 2 + 1,
-                                   SIZE_MAX / 2, (size_t)1 << 48};
+    static const size_t sizes[] = {SIZE_MAX,         SIZE_MAX - 1, SIZE_MAX - 7,   SIZE_MAX - 8191,
+                                   SIZE_MAX / 2 + 1, SIZE_MAX / 2, (size_t)1 << 48};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         FAILS(tern_alloc(sizes[i]));
         FAILS(tern_alloc_leaf(sizes[i]));
@@ -186,14 +186,15 @@ static void check_realloc(allocate_function *allocate, size_t from, size_t to) {
         fail_msg("%zu -> %zu bytes: what is new is not zero", from, to);
 }
 
-static const size_t resizes[] = {0,  1,  2,   3,   5,   7,    8,    9,    12,   15,    16,    17,    24,    25,
-                                 48, 63, 100, 128, 512, 1000, 1024, 4096, 8192, 32760, 32768, 32769, 40960, 65536,
-                                 65537, 300000};
+static const size_t resizes[] = {0,    1,    2,    3,     5,     7,     8,     9,     12,    15,
+                                 16,   17,   24,   25,    48,    63,    100,   128,   512,   1000,
+                                 1024, 4096, 8192, 32760, 32768, 32769, 40960, 65536, 65537, 300000};
 #define RESIZES (sizeof resizes / sizeof *resizes)
 
 static void realloc_keeps_contents_and_zeroes_the_rest(void **state) {
     (void)state;
-    static allocate_function *const plain[] = {tern_alloc, tern_alloc_leaf, tern_alloc_leaf_single, allocate_traced};
+    static allocate_function *const plain[] = {tern_alloc, tern_alloc_leaf, tern_alloc_leaf_single,
+                                               allocate_traced};
     for (size_t k = 0; k < sizeof plain / sizeof *plain; k++)
         for (size_t i = 0; i < RESIZES; i++)
             for (size_t j = 0; j < RESIZES; j++)
@@ -330,13 +331,15 @@ static int count_allocations(void *argument) {
     for (size_t i = 0; i < c->count; i++)
         must(c->allocate(c->size) != NULL);
     tern_stats after = stats();
-    if (after.alloc_bytes - before.alloc_bytes != c->bytes || after.alloc_count - before.alloc_count != c->count)
+    if (after.alloc_bytes - before.alloc_bytes != c->bytes ||
+        after.alloc_count - before.alloc_count != c->count)
         fprintf(stderr, "%zu x %zu: %zu bytes in %zu\n", c->count, c->size,
-                (size_t)(after.alloc_bytes - before.alloc_bytes), (size_t)(after.alloc_count - before.alloc_count));
+                (size_t)(after.alloc_bytes - before.alloc_bytes),
+                (size_t)(after.alloc_count - before.alloc_count));
     must(after.alloc_bytes - before.alloc_bytes == c->bytes);
     must(after.alloc_count - before.alloc_count == c->count);
     uint64_t bytes = 0, count = 0;
-    for (unsigned class = 0; class < TERN_SIZE_CLASSES; class++) {
+    for (unsigned class = 0; class < TERN_SIZE_CLASSES; class ++) {
         bytes += after.alloc_bytes_by_class[class];
         count += after.alloc_count_by_class[class];
     }
@@ -359,7 +362,8 @@ static void every_allocation_counts_its_class(void **state) {
     child_passes(count_allocations, &(struct count){tern_alloc, 33, 77, 77 * 48});
     child_passes(count_allocations, &(struct count){tern_alloc_leaf_single, 1, 77, 77 * 8});
     child_passes(count_allocations, &(struct count){tern_alloc_leaf, 16, 77, 77 * 16});
-    child_passes(count_allocations, &(struct count){allocate_pairs, 32, 77, 77 * 48}); /* and the type's word */
+    child_passes(count_allocations,
+                 &(struct count){allocate_pairs, 32, 77, 77 * 48}); /* and the type's word */
     child_passes(count_allocations, &(struct count){allocate_traced, 24, 77, 77 * 32});
     child_passes(count_allocations, &(struct count){tern_alloc, 32769, 77, 77 * 40960});
     child_passes(count_allocations, &(struct count){tern_alloc_leaf, 3 << 20, 7, 7 * 3 << 20});
@@ -370,8 +374,7 @@ static void small_leaves_share_blocks_of_sixteen_bytes(void **state) {
     (void)state;
     static const size_t fit[16] = {16, 16, 8, 5, 4, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1};
     for (size_t size = 0; size < 16; size++)
-        child_passes(count_allocations,
-                     &(struct count){tern_alloc_leaf, size, 100 * fit[size], 100 * 16});
+        child_passes(count_allocations, &(struct count){tern_alloc_leaf, size, 100 * fit[size], 100 * 16});
 }
 
 static NOINLINE void use_it(void *object) {

@@ -1,4 +1,5 @@
-/* Spans shared by all threads: refills walk all groups, what goes back comes out again, sweeping finds everything. */
+/* Spans shared by all threads: refills walk all groups, what goes back comes out again, sweeping finds
+ * everything. */
 #include "child.h"
 
 #include "gc/alloc.h"
@@ -47,8 +48,8 @@ static void a_mask_given_back_is_taken_again(void **state) {
 }
 
 /*
- * Three of four objects die, and the one before each that lives may be kept as its end is held; new ones go where the dead
- * ones were, and the heap's pages do not grow.
+ * Three of four objects die, and the one before each that lives may be kept as its end is held; new ones go
+ * where the dead ones were, and the heap's pages do not grow.
  */
 static void what_is_swept_is_used_again(void **state) {
     (void)state;
@@ -102,7 +103,8 @@ static void a_refill_takes_no_more_than_a_group(void **state) {
     (void)state;
     for (unsigned class = 1; class < SIZECLASS_COUNT; class ++) {
         unsigned slots = sizeclass_table[class].slots;
-        assert_int_equal(central_refill_bytes(class), (slots < 64 ? slots : 64) * sizeclass_table[class].bytes);
+        assert_int_equal(central_refill_bytes(class),
+                         (slots < 64 ? slots : 64) * sizeclass_table[class].bytes);
     }
 }
 

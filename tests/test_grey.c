@@ -81,8 +81,8 @@ static void a_push_fails_when_segments_are_used_up(void **state) {
 
 static void half_of_the_oldest_is_given_away(void **state) {
     (void)state;
-    static const uint64_t counts[] = {2, 3, 1000, GREY_SEGMENT_ENTRIES, GREY_SEGMENT_ENTRIES + 1,
-                                      5 * GREY_SEGMENT_ENTRIES + 9};
+    static const uint64_t counts[] = {
+        2, 3, 1000, GREY_SEGMENT_ENTRIES, GREY_SEGMENT_ENTRIES + 1, 5 * GREY_SEGMENT_ENTRIES + 9};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         struct grey_stack giver, taker;
         uint64_t count = counts[c], taken = 0, kept = 0, sum = 0;
@@ -129,8 +129,8 @@ static void a_single_entry_is_not_given_away(void **state) {
 }
 
 /*
- * Markers that share: an entry n stands for n more work: taking it pushes 0 .. n - 1 of it. So a first entry of n makes
- * 2^n entries in all, and each must be seen once.
+ * Markers that share: an entry n stands for n more work: taking it pushes 0 .. n - 1 of it. So a first entry
+ * of n makes 2^n entries in all, and each must be seen once.
  */
 #define MARKERS 8
 static struct grey_stack stacks[MARKERS];

@@ -21,7 +21,7 @@ static void every_byte_of_an_object_is_found(void **state) {
         size_t bytes = sizeclass_table[class].bytes;
         for (unsigned i = 0; i < 2 * sizeclass_table[class].slots && i < 20; i++) {
             char *object = tern_alloc(bytes);
-            for (size_t offset = 0; offset < bytes; offset += bytes > 100 ? bytes / 50 : 1)
+            for (size_t offset = 0; offset<bytes; offset += bytes> 100 ? bytes / 50 : 1)
                 check_place(object, bytes, object + offset);
             check_place(object, bytes, object + bytes - 1);
         }
@@ -59,8 +59,15 @@ static void free_pages_and_other_addresses_are_nothing(void **state) {
     for (page_index i = run.first; i < run.first + 3; i++)
         assert_null(heap_find((uintptr_t)heap_address(i) + 100).head);
     uintptr_t grown = atomic_load(&heap.grown);
-    const uintptr_t none[] = {0, 1, UINTPTR_MAX, (uintptr_t)&local, heap.base, heap.base - 1, heap.base + grown,
-                              heap.base + heap.reserved, heap.base + PAGE_BYTES - 1};
+    const uintptr_t none[] = {0,
+                              1,
+                              UINTPTR_MAX,
+                              (uintptr_t)&local,
+                              heap.base,
+                              heap.base - 1,
+                              heap.base + grown,
+                              heap.base + heap.reserved,
+                              heap.base + PAGE_BYTES - 1};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_null(heap_find(none[i]).head);
     assert_false(heap_contains(heap.base - 1));

@@ -1,6 +1,7 @@
 /*
- * Marking: exactly what is reachable is marked, whatever the order, the number of markers and the memory for queues.
- * Each heap is built from a seed in a child of its own, so that all of them are the same heap to the byte.
+ * Marking: exactly what is reachable is marked, whatever the order, the number of markers and the memory for
+ * queues. Each heap is built from a seed in a child of its own, so that all of them are the same heap to the
+ * byte.
  */
 #include "child.h"
 
@@ -160,8 +161,9 @@ static uint64_t live_with(const char *debug, uint32_t segments, build_function *
 }
 
 static const char *const debugs[] = {
-    "marker=stack,markers=1", "marker=ring,markers=1", "marker=auto,markers=1", "marker=stack,markers=2",
-    "marker=ring,markers=4",  "marker=auto,markers=4", "marker=auto,gcverify=1,markers=2",
+    "marker=stack,markers=1",           "marker=ring,markers=1", "marker=auto,markers=1",
+    "marker=stack,markers=2",           "marker=ring,markers=4", "marker=auto,markers=4",
+    "marker=auto,gcverify=1,markers=2",
 };
 
 static void every_order_and_number_of_markers_marks_the_same(void **state) {
@@ -171,8 +173,8 @@ static void every_order_and_number_of_markers_marks_the_same(void **state) {
         for (size_t d = 1; d < sizeof debugs / sizeof *debugs; d++) {
             uint64_t live = live_with(debugs[d], 0, builds[b], &objects);
             if (live != first || objects != first_objects)
-                print_error("build %zu with %s: %zu bytes in %zu, not %zu in %zu\n", b, debugs[d], (size_t)live,
-                            (size_t)objects, (size_t)first, (size_t)first_objects);
+                print_error("build %zu with %s: %zu bytes in %zu, not %zu in %zu\n", b, debugs[d],
+                            (size_t)live, (size_t)objects, (size_t)first, (size_t)first_objects);
             assert_int_equal(live, first);
             assert_int_equal(objects, first_objects);
         }
@@ -181,7 +183,8 @@ static void every_order_and_number_of_markers_marks_the_same(void **state) {
 
 static void marking_ends_and_is_complete_when_queues_cannot_grow(void **state) {
     (void)state;
-    static const char *const few[] = {"marker=stack,markers=1", "marker=ring,markers=1", "marker=auto,markers=4"};
+    static const char *const few[] = {"marker=stack,markers=1", "marker=ring,markers=1",
+                                      "marker=auto,markers=4"};
     for (size_t b = 0; b < sizeof builds / sizeof *builds; b++) {
         uint64_t objects, first_objects, first = live_with(debugs[0], 0, builds[b], &first_objects);
         for (size_t d = 0; d < 3; d++) {
@@ -235,7 +238,8 @@ static NOINLINE void fill_typed(size_t elements) {
 
 static void start(void) {
     static bool started;
-    /* No collection but those that are asked for: a dead object's slot must not be used again before it is looked at. */
+    /* No collection but those that are asked for: a dead object's slot must not be used again before it is
+     * looked at. */
     tern_set_gc_percent(TERN_GC_OFF);
     if (!started)
         assert_int_equal(tern_root_add(holders, sizeof holders), 0);
@@ -335,7 +339,8 @@ static void what_is_marked_can_be_asked(void **state) {
     (void)state;
     fill_interior(0);
     collect_and_sweep();
-    /* Marks are cleared as pages are swept; before that they are those of the cycle. Here: free slots only. */
+    /* Marks are cleared as pages are swept; before that they are those of the cycle. Here: free slots only.
+     */
     assert_true(strcmp(mark_order_name(), "stack") == 0 || strcmp(mark_order_name(), "ring") == 0);
     assert_false(mark_is_marked(&root));
 }

@@ -1,4 +1,5 @@
-/* Thread records: attach, detach, blocked sections, the depth of S1, and counters that outlive their thread. */
+/* Thread records: attach, detach, blocked sections, the depth of S1, and counters that outlive their thread.
+ */
 #include "child.h"
 
 #include <pthread.h>

@@ -230,7 +230,8 @@ static void random_work(uint64_t seed, unsigned steps) {
             pagerun_release((r >> 8) % (8 * MIB), (r & 0x1000) != 0);
         } else if (count < 400 && used < 4000 && (r % 2 == 0 || count == 0)) {
             size_t pages = (r >> 8) % 8 != 0 ? 1 + (r >> 16) % 20 : 1 + (r >> 16) % 700;
-            struct pagerun run = pagerun_take(pages, (r >> 12) % 4 == 0 ? with_room((r >> 32) % MIB) : freely);
+            struct pagerun run =
+                pagerun_take(pages, (r >> 12) % 4 == 0 ? with_room((r >> 32) % MIB) : freely);
             assert_int_not_equal(run.first, 0);
             char *at = heap_address(run.first);
             size_t bytes = pages << PAGE_SHIFT;

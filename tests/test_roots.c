@@ -41,7 +41,8 @@ static void a_registered_range_keeps_what_it_holds(void **state) {
     (void)state;
     void **array = calloc(COUNT, sizeof *array);
     assert_int_equal(tern_root_add(array, COUNT * sizeof *array), 0);
-    static const size_t biases[] = {0, 1, 63, 64}; /* the first byte, an inner one, the last, one past the end */
+    static const size_t biases[] = {0, 1, 63,
+                                    64}; /* the first byte, an inner one, the last, one past the end */
     for (size_t b = 0; b < 4; b++) {
         fill(array, biases[b]);
         collect_and_sweep();
@@ -79,7 +80,8 @@ static void a_range_is_added_once_and_removed_once(void **state) {
     const struct {
         void *from;
         size_t bytes;
-    } overlapping[] = {{area + 8, 16 * 8}, {area, 9 * 8}, {area + 23, 8}, {area + 10, 8}, {area, sizeof area}};
+    } overlapping[] = {
+        {area + 8, 16 * 8}, {area, 9 * 8}, {area + 23, 8}, {area + 10, 8}, {area, sizeof area}};
     for (size_t i = 0; i < sizeof overlapping / sizeof *overlapping; i++) {
         errno = 0;
         assert_int_equal(tern_root_add(overlapping[i].from, overlapping[i].bytes), -1);
@@ -104,7 +106,11 @@ static void bad_ranges_are_refused(void **state) {
     const struct {
         void *from;
         size_t bytes;
-    } bad[] = {{&word, 0}, {NULL, 8}, {&word, SIZE_MAX}, {(void *)(UINTPTR_MAX - 7), 16}, {(void *)(UINTPTR_MAX - 3), 2}};
+    } bad[] = {{&word, 0},
+               {NULL, 8},
+               {&word, SIZE_MAX},
+               {(void *)(UINTPTR_MAX - 7), 16},
+               {(void *)(UINTPTR_MAX - 3), 2}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         errno = 0;
         assert_int_equal(tern_root_add(bad[i].from, bad[i].bytes), -1);

@@ -11,16 +11,17 @@
 
 /* Sizes of runtime/sizeclasses.go. */
 static const uint32_t go[] = {
-    8,    16,   24,   32,   48,   64,   80,   96,   112,  128,   144,   160,   176,   192,   208,   224,   240,
-    256,  288,  320,  352,  384,  416,  448,  480,  512,  576,   640,   704,   768,   896,   1024,  1152,  1280,
-    1408, 1536, 1792, 2048, 2304, 2688, 3072, 3200, 3456, 4096,  4864,  5376,  6144,  6528,  6784,  6912,  8192,
-    9472, 9728, 10240, 10880, 12288, 13568, 14336, 16384, 18432, 19072, 20480, 21760, 24576, 27264, 28672, 32768,
+    8,     16,    24,    32,    48,    64,    80,    96,    112,   128,   144,   160,   176,   192,
+    208,   224,   240,   256,   288,   320,   352,   384,   416,   448,   480,   512,   576,   640,
+    704,   768,   896,   1024,  1152,  1280,  1408,  1536,  1792,  2048,  2304,  2688,  3072,  3200,
+    3456,  4096,  4864,  5376,  6144,  6528,  6784,  6912,  8192,  9472,  9728,  10240, 10880, 12288,
+    13568, 14336, 16384, 18432, 19072, 20480, 21760, 24576, 27264, 28672, 32768,
 };
 
 static void the_sizes_are_gos(void **state) {
     (void)state;
     assert_int_equal(SIZECLASS_COUNT, 1 + sizeof go / sizeof *go);
-    for (unsigned class = 1; class < SIZECLASS_COUNT; class++)
+    for (unsigned class = 1; class < SIZECLASS_COUNT; class ++)
         assert_int_equal(sizeclass_table[class].bytes, go[class - 1]);
 }
 
@@ -36,7 +37,7 @@ static void a_size_gets_the_smallest_class_that_holds_it(void **state) {
 
 static void the_magic_quotient_is_exact_at_every_offset_of_a_span(void **state) {
     (void)state;
-    for (unsigned class = 1; class < SIZECLASS_COUNT; class++) {
+    for (unsigned class = 1; class < SIZECLASS_COUNT; class ++) {
         const struct sizeclass *c = &sizeclass_table[class];
         for (uint64_t offset = 0; offset < c->pages * PAGE_BYTES; offset++)
             if (offset * c->magic >> 32 != offset / c->bytes)
@@ -46,7 +47,7 @@ static void the_magic_quotient_is_exact_at_every_offset_of_a_span(void **state) 
 
 static void a_span_is_the_shortest_that_wastes_at_most_an_eighth(void **state) {
     (void)state;
-    for (unsigned class = 1; class < SIZECLASS_COUNT; class++) {
+    for (unsigned class = 1; class < SIZECLASS_COUNT; class ++) {
         const struct sizeclass *c = &sizeclass_table[class];
         size_t span = c->pages * PAGE_BYTES;
         assert_true(span - (size_t)c->slots * c->bytes <= span / 8);
@@ -58,7 +59,7 @@ static void a_span_is_the_shortest_that_wastes_at_most_an_eighth(void **state) {
 
 static void only_the_two_smallest_classes_outgrow_the_marks_in_the_record(void **state) {
     (void)state;
-    for (unsigned class = 1; class < SIZECLASS_COUNT; class++)
+    for (unsigned class = 1; class < SIZECLASS_COUNT; class ++)
         assert_int_equal(sizeclass_table[class].slots > PAGE_MARKS_INLINE, class <= SIZECLASS_16_BYTES);
     assert_int_equal(sizeclass_table[SIZECLASS_16_BYTES].bytes, 16);
 }

@@ -1,6 +1,6 @@
 /*
- * Stopping the world: every attached thread is stopped, wherever it is, and goes on as if nothing had been. The stop
- * itself is looked at through cycle_stopped, which runs a function with the world stopped.
+ * Stopping the world: every attached thread is stopped, wherever it is, and goes on as if nothing had been.
+ * The stop itself is looked at through cycle_stopped, which runs a function with the world stopped.
  */
 #include "child.h"
 
@@ -430,7 +430,8 @@ static void each_stop_has_a_number_of_its_own(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_that_vanished_holds_nobody_up), /* first: their children start the library */
+        cmocka_unit_test(
+            a_thread_that_vanished_holds_nobody_up), /* first: their children start the library */
         cmocka_unit_test(a_thread_that_blocks_the_signal_is_waited_for_and_named),
         cmocka_unit_test(running_threads_stop_and_go_on),
         cmocka_unit_test(threads_inside_the_library_stop_when_they_leave_it),

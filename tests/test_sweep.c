@@ -1,4 +1,5 @@
-/* After marking: dead large objects and dead spans are freed by the cycle, the rest is swept lazily or in the background. */
+/* After marking: dead large objects and dead spans are freed by the cycle, the rest is swept lazily or in the
+ * background. */
 #include "child.h"
 
 #include <sched.h>

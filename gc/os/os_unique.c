@@ -40,7 +40,8 @@ bool os_unique_take(const char *name) {
     int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd < 0)
         return true;
-    mapping = ftruncate(fd, (off_t)MAP_BYTES) == 0 ? mmap(NULL, MAP_BYTES, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    mapping = ftruncate(fd, (off_t)MAP_BYTES) == 0 ? mmap(NULL, MAP_BYTES, PROT_READ, MAP_SHARED, fd, 0)
+                                                   : MAP_FAILED;
     close(fd);
     if (mapping == MAP_FAILED)
         mapping = NULL;
