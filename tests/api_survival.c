@@ -7,7 +7,7 @@
  * Objects that one thing alone leads to are otherwise known by the complement of their address, which leads
  * nowhere. tests/survival_places.h has the places that need assembly.
  *
- * ctest: timeout=300
+ * ctest: timeout=300 lanes=none,address
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* ctest: lanes=none,address (one thread only) */
 /* The table from addresses to values, against a model that cannot be wrong. */
 #include "gc/addr_table.h"
 

@@ -1,3 +1,4 @@
+/* ctest: lanes=none,thread (AddressSanitizer's frames do not fit the smallest stack there is) */
 /* Kernel threads, their stacks and names: what gc/os/os_thread promises. */
 #define _GNU_SOURCE 1
 #include "gc/os/os_thread.h"
