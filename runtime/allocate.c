@@ -159,11 +159,6 @@ void tern_trace_range(tern_tracer *tracer, const void *from, size_t words) {
     tracer->visit(tracer->context, from, words);
 }
 
-void tern_store(void *field, const void *value) {
-    /* release: the object that `value` points to is built before others can find it through the field. */
-    atomic_store_explicit((_Atomic(const void *) *)field, value, memory_order_release);
-}
-
 /* Out of memory. */
 
 static tern_oom_function *oom_function;

@@ -63,6 +63,7 @@ void tern_options_init(tern_options *options) {
         .cooperative = TERN_UNSET,
         .stop_signal = TERN_UNSET,
         .manual_cleanups = TERN_UNSET,
+        .stores = TERN_UNSET,
     };
 }
 
@@ -108,6 +109,8 @@ static int apply_options(const tern_options *o) {
                 "SIGKILL, SIGSTOP, nor 32 and 33), 0 or TERN_UNSET");
         knobs.signal = o->stop_signal;
     }
+    if (o->stores != TERN_UNSET && o->stores != TERN_STORES_PLAIN && o->stores != TERN_STORES_BARRIER)
+        return refuse(EINVAL, "tern_options.stores is neither TERN_STORES_PLAIN nor TERN_STORES_BARRIER");
     if (o->manual_cleanups != TERN_UNSET)
         knobs.cleanups = o->manual_cleanups != 0 ? KNOBS_CLEANUPS_MANUAL : KNOBS_CLEANUPS_THREAD;
     return 0;

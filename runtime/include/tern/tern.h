@@ -56,6 +56,14 @@ extern "C" {
 /* No memory limit (GOMEMLIMIT=off). */
 #define TERN_NO_LIMIT UINT64_MAX
 
+/*
+ * How the program stores pointers into managed objects. PLAIN promises nothing: the world is stopped while
+ * marking. BARRIER promises the contract under "stores" below: marking runs beside the program, with short
+ * stops. GODEBUG=gcstoptheworld=1 marks with the world stopped in either case.
+ */
+#define TERN_STORES_PLAIN   0
+#define TERN_STORES_BARRIER 1
+
 /* What tern_init is told. Fill it with tern_options_init, then set what matters. */
 typedef struct tern_options {
     size_t size;           /* sizeof(tern_options); tern_options_init sets it */
@@ -68,6 +76,7 @@ typedef struct tern_options {
     int stop_signal;   /* signal number that stops threads, 0: the default; TERN_UNSET: default */
     int manual_cleanups; /* 1: cleanups run only in tern_run_cleanups; TERN_UNSET: default 0, a library thread
                           */
+    int stores;          /* TERN_STORES_PLAIN or TERN_STORES_BARRIER; TERN_UNSET: plain */
 } tern_options;
 
 /* Sets every field to "left to the environment". `options` is not NULL. */
@@ -194,12 +203,46 @@ TERN_API void tern_publish(void *object);
 /* ----------------------------------------------------------------------------------------------------------
  * stores
  *
- * Pointers into the heap that are stored into managed objects are stored by these. While marking happens with
- * the world stopped they are plain stores; a program written with them is ready for concurrent marking.
+ * With tern_options.stores at TERN_STORES_BARRIER marking runs beside the program, and the program keeps this
+ * contract: pointers into the heap are changed only by tern_store (fields that two threads may store to at
+ * once: tern_exchange or tern_cas), tern_store_range, tern_move_range, tern_clear_range, tern_exchange,
+ * tern_cas and tern_sort; not by memcpy, memset, qsort or struct assignment once the object is shared.
+ * Pointers hidden in malloc'd memory or pthread_setspecific, or encoded (xor, compressed) are not seen in
+ * either mode: register a root or use a handle. docs/design.md has the reasons, docs/debugging.md says how
+ * gcverify names a store that was missed.
+ *
+ * A `field` is a word aligned to 8 bytes in a managed object. None of these collects; the range forms are cut
+ * into pieces between which the thread may be stopped. With TERN_STORES_PLAIN all of them are plain stores.
  */
 
-/* *field = value. `field` lies in a managed object. */
+/* *field = value, with release order. */
 TERN_API void tern_store(void *field, const void *value);
+/*
+ * The first store into a field of an object that this thread allocated and no other thread or object knows
+ * yet: what it overwrites is not looked at. Never cheaper than a plain store, which is allowed there too; it
+ * forgives a pointer that came from somewhere the collector does not see.
+ */
+TERN_API void tern_init_store(void *field, const void *value);
+/* Copies `count` words to `fields` from `values`, which do not overlap and may lie anywhere. */
+TERN_API void tern_store_range(void *fields, const void *values, size_t count);
+/* The same where the two may overlap, as memmove. */
+TERN_API void tern_move_range(void *to, const void *from, size_t count);
+/* Sets `count` fields to NULL. */
+TERN_API void tern_clear_range(void *fields, size_t count);
+/* Stores and returns what was there, in one step; sequentially consistent. */
+TERN_API void *tern_exchange(void *field, const void *value);
+/*
+ * Stores `desired` if the field holds *expected: true. false: *expected is now what the field holds.
+ * Sequentially consistent.
+ */
+TERN_API bool tern_cas(void *field, void **expected, const void *desired);
+/*
+ * Sorts `count` elements of `size` bytes (a multiple of 8) of a managed object as qsort_r does. `compare`
+ * must not change them and may call the library. Returns 0, or -1 with errno EINVAL, or ENOMEM: it takes a
+ * copy. May collect.
+ */
+TERN_API int tern_sort(void *base, size_t count, size_t size,
+                       int (*compare)(const void *a, const void *b, void *context), void *context);
 
 /* Keeps `object` reachable up to this point, whatever the compiler did with the variable. */
 static inline void tern_keep(const void *object) {
