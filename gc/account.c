@@ -30,6 +30,8 @@ void account_init(void) {
     set(&account.peak_total, 0);
     set(&account.stack_bytes, 0);
     set(&account.global_bytes, 0);
+    set(&account.runway, 0);
+    atomic_store_explicit(&account.one_stop, true, memory_order_relaxed);
     account_decide();
 }
 
@@ -95,9 +97,13 @@ void account_decide(void) {
         .global_bytes = get(&account.global_bytes),
         .gc_percent = atomic_load_explicit(&settings.gc_percent, memory_order_relaxed),
         .memory_limit_goal = limit.limit == UINT64_MAX ? UINT64_MAX : limit_goal(&limit),
+        .runway_bytes = get(&account.runway),
+        .one_stop = atomic_load_explicit(&account.one_stop, memory_order_relaxed),
     };
     struct pacer_out out = pacer_decide(&in);
     set(&account.ratio_goal, pacer_goal_ratio(&in));
+    set(&account.limit_goal, in.memory_limit_goal);
+    set(&account.trigger, out.trigger);
     set(&account.goal, out.goal);
     atomic_store_explicit(&account.by, (int)out.by, memory_order_relaxed);
 }

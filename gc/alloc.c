@@ -5,11 +5,15 @@
 #include <string.h>
 
 #include "gc/account.h"
+#include "gc/barrier.h"
 #include "gc/central.h"
 #include "gc/cycle.h"
 #include "gc/heap.h"
 #include "gc/large.h"
+#include "gc/pace.h"
+#include "gc/pagerun.h"
 #include "gc/span.h"
+#include "gc/sweep.h"
 #include "gc/type.h"
 
 #define TINY_BYTES 16
@@ -49,14 +53,24 @@ static bool try_again(struct mutator *self, struct despair *despair, size_t size
     return false;
 }
 
+/* Pieces of the walk that a refill does before it takes pages that belong to nobody. */
+#define HELP_PIECES_MOST 2
+
+/* Whether fresh pages may be taken: the heap grows only when all that is dead was freed. Inside S1. */
+static bool may_take_pages(size_t pages, unsigned helped) {
+    return (helped >= HELP_PIECES_MOST && pagerun_has_resident(pages)) || !sweep_walk_piece();
+}
+
 /* Refills the mask until a slot can be taken from it. */
 static __attribute__((noinline)) char *slot_slow(struct mutator *self, enum kind kind, unsigned class) {
-    size_t bytes = sizeclass_table[class].bytes;
-    bool waited = false;
+    size_t bytes = sizeclass_table[class].bytes, pages = sizeclass_table[class].pages;
+    bool waited = false, fresh = false;
+    unsigned helped = 0;
     struct despair despair = {false, false};
     for (;;) {
         enum cycle_reason reason;
-        unsigned slots;
+        unsigned slots = 0;
+        cycle_deliver();
         /* Callbacks of a cycle ran on this thread: they may have opened a mask. */
         char *opened = alloc_take_slot(self, kind, class, bytes);
         if (opened != NULL)
@@ -68,11 +82,16 @@ static __attribute__((noinline)) char *slot_slow(struct mutator *self, enum kind
             cycle_collect(self, reason);
             continue;
         }
-        bool filled = central_refill(self, kind, class, account_growth(), &slots);
+        struct pagerun_growth growth = account_growth();
+        bool all = fresh, filled = central_refill(self, kind, class, all ? &growth : NULL, &slots);
         if (filled)
             account_take((uint64_t)slots * bytes);
+        else
+            fresh = !all && may_take_pages(pages, helped++);
         mutator_leave(self);
-        if (!filled && !try_again(self, &despair, bytes))
+        if (filled)
+            pace_charge(self, (uint64_t)slots * bytes);
+        else if (all && !try_again(self, &despair, bytes))
             return NULL;
     }
 }
@@ -83,6 +102,7 @@ static void *alloc_large(struct mutator *self, size_t size, size_t alignment, en
     bool waited = false;
     for (;;) {
         enum cycle_reason reason = CYCLE_HEAP;
+        cycle_deliver();
         if (!waited && bytes != SIZE_MAX) {
             mutator_enter(self);
             bool wanted = cycle_wanted(self, bytes, &reason);
@@ -91,6 +111,8 @@ static void *alloc_large(struct mutator *self, size_t size, size_t alignment, en
             if (wanted)
                 cycle_collect(self, reason);
         }
+        if (bytes != SIZE_MAX)
+            pace_charge(self, bytes);
         void *object = large_alloc(self, size, alignment, kind);
         if (object != NULL)
             return object;
@@ -214,6 +236,25 @@ GC_NO_SANITIZE static void move_tiny(const struct heap_place *place, const char 
     __asm__ volatile("" : : "r"(object) : "memory");
 }
 
+/* Pointers that the program no longer counts as the object's are overwritten, so they are recorded. */
+static void clear_tail(struct mutator *self, char *object, size_t from, size_t to, enum kind kind) {
+    size_t word = sizeof(uintptr_t);
+    if (kind == KIND_LEAF) {
+        memset(object + from, 0, to - from);
+        return;
+    }
+    if (from % word != 0) {
+        size_t at = align_down(from, word);
+        uintptr_t part = *(uintptr_t *)(void *)(object + at);
+        if (barrier_is_on())
+            barrier_record(self, part);
+        memset(object + from, 0, at + word - from);
+        __asm__ volatile("" : : "r"(part) : "memory");
+    }
+    size_t first = align_up(from, word);
+    barrier_store_range(self, (uintptr_t *)(void *)(object + first), NULL, (to - first) / word, false);
+}
+
 void *alloc_resize(struct mutator *self, void *object, size_t size) {
     mutator_enter(self);
     struct heap_place place = heap_find((uintptr_t)object);
@@ -230,7 +271,7 @@ void *alloc_resize(struct mutator *self, void *object, size_t size) {
     /* In place where the slot has room, unless a large object would keep more than three quarters of itself
      * idle. */
     if (kind != KIND_TINY && size <= usable && (usable <= SIZECLASS_MAX_BYTES || size > usable / 4)) {
-        memset((char *)object + size, 0, usable - size);
+        clear_tail(self, object, size, usable, kind);
         return object;
     }
     size_t wanted = size > SIZE_MAX - type_bytes ? SIZE_MAX : size + type_bytes;

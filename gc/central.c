@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "gc/barrier.h"
 #include "gc/fault.h"
 #include "gc/pagerun.h"
 #include "gc/span.h"
@@ -19,6 +20,8 @@ struct central {
     struct os_lock lock;
     page_index partial; /* swept, something free, last in first out; under lock */
     page_index unswept; /* not swept since the last cycle; under lock */
+    page_index left;    /* owned, unswept, left by their owners while nothing may be swept; under lock */
+    bool deciding;      /* nothing may be swept; under lock */
 };
 
 static struct central centrals[KIND_COUNT][SIZECLASS_COUNT];
@@ -85,7 +88,7 @@ static bool sweep_taken(struct central *central, page_index head, bool wanted) {
 
 /* An owned span with something free, or 0 with errno. */
 static page_index acquire_span(struct central *central, enum kind kind, unsigned size_class,
-                               struct pagerun_growth growth) {
+                               const struct pagerun_growth *growth) {
     page_index head = pop_partial(central);
     if (head != 0) {
         gc_check(span_claim(head, heap_epoch(), CLAIM_SWEPT, CLAIM_OWNED),
@@ -95,8 +98,10 @@ static page_index acquire_span(struct central *central, enum kind kind, unsigned
     for (int i = 0; i < SWEEP_FULL_MOST && (head = pop_unswept(central)) != 0; i++)
         if (sweep_taken(central, head, true))
             return head;
+    if (growth == NULL)
+        return 0;
     unsigned pages = sizeclass_table[size_class].pages;
-    struct pagerun run = pagerun_take(pages, growth);
+    struct pagerun run = pagerun_take(pages, *growth);
     if (run.first != 0 && span_make(run.first, size_class, kind) != 0) {
         pagerun_give(run.first, pages);
         return 0;
@@ -119,43 +124,85 @@ static void release_span(struct central *central, page_index head, bool has_free
     os_lock_release(&central->lock);
 }
 
-bool central_refill(struct mutator *self, enum kind kind, unsigned size_class, struct pagerun_growth growth,
-                    unsigned *slots) {
+static void open_span(struct mutator *self, enum kind kind, unsigned size_class, page_index head) {
+    struct open_span *span = &self->spans[kind][size_class];
+    uint64_t bit = UINT64_C(1) << size_class % 64;
+    uint64_t *word = &self->open_classes[kind][size_class / 64];
+    span->index = head;
+    span->group = head != 0 ? UINT32_MAX : 0; /* so that group 0 comes next */
+    *word = head != 0 ? *word | bit : *word & ~bit;
+}
+
+/* (epoch - 1, OWNED) -> OWNED, swept. By the owner, or while it is stopped. */
+static void sweep_own(page_index head, uint32_t epoch) {
+    uint32_t expected = claim_word(epoch - 1, CLAIM_OWNED);
+    gc_check(atomic_compare_exchange_strong_explicit(&heap_page(head)->claim, &expected,
+                                                     claim_word(epoch, CLAIM_SWEEPING), memory_order_acq_rel,
+                                                     memory_order_relaxed),
+             "an owned span was claimed by another");
+    span_sweep(head);
+    span_publish(head, epoch, CLAIM_OWNED);
+}
+
+/*
+ * Whether the owner may use its span: it is swept, by the owner if need be. false: nothing may be swept now, and
+ * the span was left for the collector to list.
+ */
+static bool is_swept(struct central *central, page_index head) {
+    uint32_t epoch = heap_epoch();
+    if (claim_is_of(atomic_load_explicit(&heap_page(head)->claim, memory_order_relaxed), epoch))
+        return true;
+    os_lock_acquire(&central->lock);
+    bool deciding = central->deciding;
+    if (deciding)
+        push(&central->left, head);
+    os_lock_release(&central->lock);
+    if (!deciding)
+        sweep_own(head, epoch);
+    return !deciding;
+}
+
+bool central_refill(struct mutator *self, enum kind kind, unsigned size_class,
+                    const struct pagerun_growth *growth, unsigned *slots) {
     struct central *central = &centrals[kind][size_class];
     struct open_mask *mask = &self->masks[kind][size_class];
     struct open_span *span = &self->spans[kind][size_class];
     gc_assert(atomic_load_explicit(&mask->bits, memory_order_relaxed) == 0);
+    if (span->index != 0 && !is_swept(central, span->index))
+        open_span(self, kind, size_class, 0);
     for (;;) {
         if (span->index == 0) {
             page_index head = acquire_span(central, kind, size_class, growth);
             if (head == 0)
                 return false;
-            span->index = head;
-            span->group = UINT32_MAX; /* so that group 0 comes next */
+            open_span(self, kind, size_class, head);
         }
-        unsigned groups = page_groups(span_slots(span->index));
+        page_index head = span->index;
+        unsigned groups = page_groups(span_slots(head));
         /* Once around: a cycle may have freed slots in the groups before. */
         for (unsigned n = 1; n <= groups; n++) {
             unsigned group = (span->group + n) % groups;
-            uint64_t bits = span_take_group(span->index, group);
+            unsigned bytes = sizeclass_table[size_class].bytes;
+            char *base = heap_address(head) + (size_t)group * 64 * bytes;
+            /* Before they are allocated: a marker that goes over whole pages would take what is there for a type.
+             */
+            if (kind == KIND_TYPED || kind == KIND_TRACED)
+                for (uint64_t rest = span_free_slots(head, group); rest != 0; rest &= rest - 1)
+                    memset(base + (size_t)__builtin_ctzll(rest) * bytes, 0, bytes);
+            uint64_t bits = span_take_group(head, group, barrier_is_on());
             if (bits == 0)
                 continue;
-            unsigned bytes = sizeclass_table[size_class].bytes;
-            char *base = heap_address(span->index) + (size_t)group * 64 * bytes;
-            if (kind == KIND_TYPED || kind == KIND_TRACED)
-                for (uint64_t rest = bits; rest != 0; rest &= rest - 1)
-                    memset(base + (size_t)__builtin_ctzll(rest) * bytes, 0, bytes);
             span->group = group;
             span->epoch = heap_epoch();
+            span->shown = bits;
             mask->base = base;
             *slots = (unsigned)__builtin_popcountll(bits);
             atomic_fetch_add_explicit(&self->slots_taken[size_class], *slots, memory_order_relaxed);
             atomic_store_explicit(&mask->bits, bits, memory_order_release);
             return true;
         }
-        release_span(central, span->index, false);
-        span->index = 0;
-        span->group = 0;
+        release_span(central, head, false);
+        open_span(self, kind, size_class, 0);
     }
 }
 
@@ -170,17 +217,15 @@ uint64_t central_give_back(struct mutator *self, enum kind kind, unsigned size_c
         span_give_back(span->index, span->group, bits);
     unsigned count = (unsigned)__builtin_popcountll(bits);
     atomic_fetch_sub_explicit(&self->slots_taken[size_class], count, memory_order_release);
-    bool has_free = bits != 0;
-    unsigned groups = page_groups(span_slots(span->index));
-    for (unsigned g = 0; g < groups && !has_free; g++) {
-        uint64_t taken = atomic_load_explicit(&heap_allocated(span->index)[g], memory_order_relaxed);
-        if (heap.quarantine != NULL)
-            taken |= heap_quarantine(span->index)[g];
-        has_free = (~taken & page_group_valid(span_slots(span->index), g)) != 0;
+    struct central *central = &centrals[kind][size_class];
+    if (is_swept(central, span->index)) {
+        bool has_free = false;
+        unsigned groups = page_groups(span_slots(span->index));
+        for (unsigned g = 0; g < groups && !has_free; g++)
+            has_free = span_free_slots(span->index, g) != 0;
+        release_span(central, span->index, has_free);
     }
-    release_span(&centrals[kind][size_class], span->index, has_free);
-    span->index = 0;
-    span->group = 0;
+    open_span(self, kind, size_class, 0);
     return span->epoch == heap_epoch() ? (uint64_t)count * sizeclass_table[size_class].bytes : 0;
 }
 
@@ -212,29 +257,55 @@ void central_reset(void) {
              "the world stopped while a span was being swept");
     for (unsigned k = 0; k < KIND_COUNT; k++)
         for (unsigned c = 0; c < SIZECLASS_COUNT; c++) {
-            gc_check(centrals[k][c].unswept == 0, "the world stopped with unswept spans");
-            centrals[k][c].partial = 0;
+            struct central *central = &centrals[k][c];
+            gc_check(central->unswept == 0 && central->left == 0, "the world stopped with unswept spans");
+            central->partial = 0;
+            central->deciding = true;
         }
 }
 
-void central_list_unswept(page_index head) {
-    struct page *page = heap_page(head);
-    push(&centrals[atomic_load_explicit(&page->kind, memory_order_relaxed)][page->size_class].unswept, head);
+void central_decided(void) {
+    uint32_t epoch = heap_epoch();
+    for (unsigned k = 0; k < KIND_COUNT; k++)
+        for (unsigned c = 0; c < SIZECLASS_COUNT; c++) {
+            struct central *central = &centrals[k][c];
+            os_lock_acquire(&central->lock);
+            central->deciding = false;
+            page_index head;
+            /* Nobody's now: the walk, which is about to begin, finds them. */
+            while ((head = pop(&central->left)) != 0)
+                span_publish(head, epoch - 1, CLAIM_SWEPT);
+            os_lock_release(&central->lock);
+        }
 }
 
-void central_sweep_owned(page_index head, unsigned group, uint64_t open) {
-    uint32_t epoch = heap_epoch();
-    struct page *page = heap_page(head);
-    uint32_t expected = claim_word(epoch - 1, CLAIM_OWNED);
-    gc_check(atomic_compare_exchange_strong_explicit(&page->claim, &expected,
-                                                     claim_word(epoch, CLAIM_SWEEPING), memory_order_acq_rel,
-                                                     memory_order_relaxed),
-             "an owned span was claimed by another");
+void central_list_unswept(page_index first, page_index last) {
+    const struct page *page = heap_page(first);
+    unsigned kind = atomic_load_explicit(&page->kind, memory_order_relaxed);
+    struct central *central = &centrals[kind][page->size_class];
+    os_lock_acquire(&central->lock);
+    heap_page(last)->next = central->unswept;
+    central->unswept = first;
+    os_lock_release(&central->lock);
+}
+
+static void sweep_if_owed(struct mutator *m, unsigned kind, unsigned size_class, void *epoch_at) {
+    uint32_t epoch = *(const uint32_t *)epoch_at;
+    const struct open_span *span = &m->spans[kind][size_class];
+    struct page *page = heap_page(span->index);
+    if (claim_is_of(atomic_load_explicit(&page->claim, memory_order_relaxed), epoch))
+        return;
     if (fault_is(FAULT_SWEEP_HELD_PAGE)) {
-        unsigned slots = span_slots(head);
+        uint64_t open = atomic_load_explicit(&m->masks[kind][size_class].bits, memory_order_relaxed);
+        unsigned slots = span_slots(span->index);
         _Atomic uint32_t *marks = heap_marks(page, slots);
-        heap_marks_group_set(marks, slots, group, heap_marks_group(marks, slots, group) & ~open);
+        heap_marks_group_set(marks, slots, span->group,
+                             heap_marks_group(marks, slots, span->group) & ~open);
     }
-    span_sweep(head);
-    span_publish(head, epoch, CLAIM_OWNED);
+    sweep_own(span->index, epoch);
+}
+
+void central_sweep_owned(struct mutator *stopped) {
+    uint32_t epoch = heap_epoch();
+    mutator_each_span(stopped, sweep_if_owed, &epoch);
 }

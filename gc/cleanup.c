@@ -10,6 +10,7 @@
 #include <signal.h>
 
 #include "gc/addr_table.h"
+#include "gc/barrier.h"
 #include "gc/heap.h"
 #include "gc/inspect.h"
 #include "gc/mark.h"
@@ -40,6 +41,7 @@ static struct {
     struct cleanup *oldest, *newest; /* watched objects' first cleanups, in the order of adding */
     struct cleanup *queue_first, *queue_last;
     struct cleanup *running; /* last in first out, since cleanups may run cleanups */
+    struct cleanup *next_object; /* the first cleanup that cleanup_after_mark looks at next */
     uint64_t last_id;
     /* Written under the lock or with the world stopped, read by anybody; relaxed. */
     _Atomic uint64_t waiting, queued, run;
@@ -84,6 +86,8 @@ static int link_entry(struct cleanup *entry) {
 /* Puts `second` (NULL: nothing) where the object's first cleanup `first` is, in the list of objects. */
 static void replace_object(struct cleanup *first, struct cleanup *second) {
     struct cleanup *older = first->older_object, *newer = first->newer_object;
+    if (cleanups.next_object == first)
+        cleanups.next_object = second != NULL ? second : newer;
     *(older != NULL ? &older->newer_object : &cleanups.oldest) = second != NULL ? second : newer;
     *(newer != NULL ? &newer->older_object : &cleanups.newest) = second != NULL ? second : older;
     if (second != NULL) {
@@ -139,6 +143,8 @@ uint64_t cleanup_add(struct mutator *self, const void *object, cleanup_function 
                 (struct cleanup){.function = function, .argument = argument, .base = (uintptr_t)what.base};
             os_lock_acquire(&cleanups.lock);
             entry->id = ++cleanups.last_id;
+            if (barrier_is_on())
+                barrier_record_inside(self, (uintptr_t)argument);
             if (link_entry(entry) == 0)
                 id = entry->id;
             os_lock_release(&cleanups.lock);
@@ -170,7 +176,7 @@ bool cleanup_remove(struct mutator *self, uint64_t id) {
     return waiting;
 }
 
-/* ---- with the world stopped ---- */
+/* ---- with the world stopped, and after ---- */
 
 /* Arguments handed over at a time. */
 #define BATCH 64
@@ -234,15 +240,26 @@ static void queue_object(struct cleanup *first) {
     add(&cleanups.queued, count);
 }
 
+/* Objects looked at with the lock held: about 10 us. */
+#define PIECE_OBJECTS 256
+
 void cleanup_after_mark(void) {
-    struct cleanup *newer;
-    for (struct cleanup *first = cleanups.oldest; first != NULL; first = newer) {
-        newer = first->newer_object;
-        if (!mark_is_marked((const void *)first->base))
-            queue_object(first);
+    os_lock_acquire(&cleanups.lock);
+    cleanups.next_object = cleanups.oldest;
+    for (unsigned n = 1; cleanups.next_object != NULL; n++) {
+        struct cleanup *first = cleanups.next_object;
+        if (mark_found_dead((const void *)first->base))
+            queue_object(first); /* which moves next_object on */
+        else
+            cleanups.next_object = first->newer_object;
+        if (n % PIECE_OBJECTS == 0) {
+            os_lock_release(&cleanups.lock);
+            os_lock_acquire(&cleanups.lock);
+        }
     }
     if (TERN_ASSERT_LEVEL >= 2)
         cleanup_check();
+    os_lock_release(&cleanups.lock);
 }
 
 /* ---- running ---- */

@@ -8,7 +8,7 @@
  * the object before, as words of stacks are, an argument that happens to lie right behind the watched object
  * would keep it alive for ever.
  *
- * In the stop that ends marking, cleanup_after_mark queues what is due, without asking for memory: objects in
+ * After the stop that ended marking, before anything is swept, cleanup_after_mark queues what is due, without asking for memory: objects in
  * the order in which they got their first cleanup, cleanups of one object in the order in which they were
  * added. Weak references to those objects are cleared in the same stop (gc/weak.h), so before any of their
  * cleanups runs.
@@ -41,7 +41,8 @@ size_t cleanup_run(struct mutator *self, size_t most);
 
 /* Visits the arguments of cleanups that wait, are queued or run; bytes visited. World stopped. */
 uint64_t cleanup_each_root(roots_visit *visit, void *context);
-/* World stopped, everything marked, nothing swept. */
+/* Queues the cleanups of objects that were found dead, in pieces. World running or stopped, cycle lock held, the
+ * epoch advanced, nothing swept yet. */
 void cleanup_after_mark(void);
 /*
  * After a cycle, world running, depth 0, no lock held: has the library's thread run what is queued, unless

@@ -2,6 +2,7 @@
 #include "gc/collector.h"
 
 #include "gc/account.h"
+#include "gc/background.h"
 #include "gc/cycle.h"
 #include "gc/handle.h"
 #include "gc/heap.h"
@@ -9,13 +10,13 @@
 #include "gc/mutator.h"
 #include "gc/offheap.h"
 #include "gc/os/os_time.h"
+#include "gc/pace.h"
 #include "gc/pagerun.h"
 #include "gc/roots.h"
 #include "gc/settings.h"
 #include "gc/sizeclass.h"
 #include "gc/stats.h"
 #include "gc/stop.h"
-#include "gc/sweep.h"
 #include "gc/verify.h"
 #include "gc/weak.h"
 
@@ -33,14 +34,21 @@ int collector_start(void) {
         return -1;
     }
     stats_init(now);
+    report_init(now);
+    pace_init();
     account_init();
-    cycle_init(now);
+    cycle_init();
     return 0;
 }
 
 void collector_end(void) {
-    cycle_end();
-    sweep_shutdown();
+    /* The background may be in the middle of a cycle, and stop this thread. */
+    if (mutator_self != NULL)
+        mutator_block(mutator_self);
+    background_shutdown();
+    if (mutator_self != NULL)
+        mutator_unblock(mutator_self);
+    report_end();
     mark_shutdown();
     if (mutator_self != NULL)
         mutator_detach(mutator_self);

@@ -2,100 +2,79 @@
  * A collection: stop, blacken what is being handed out, mark, decide what is dead, free, start. Calls every
  * phase's room; nothing calls it but allocation and the runtime. With the world stopped nothing here
  * allocates managed memory or touches the host's malloc, stdio or loader locks (invariant I5).
+ *
+ * A program that promises the barrier is stopped twice for a moment, and marking runs beside it in between: by
+ * this thread where it waits for the collection anyway, else by the background thread, to which the cycle is
+ * handed over together with the cycle lock. What little heaps hold is marked in the first stop, and so is
+ * everything for a program that promises nothing.
  */
 #include "gc/cycle.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "gc/account.h"
+#include "gc/background.h"
+#include "gc/barrier.h"
 #include "gc/central.h"
 #include "gc/cleanup.h"
 #include "gc/fault.h"
 #include "gc/handle.h"
 #include "gc/heap.h"
-#include "gc/limit.h"
-#include "gc/limiter.h"
 #include "gc/mark.h"
 #include "gc/offheap.h"
-#include "gc/os/os_log.h"
 #include "gc/os/os_time.h"
+#include "gc/pace.h"
 #include "gc/roots.h"
 #include "gc/settings.h"
 #include "gc/span.h"
 #include "gc/stats.h"
 #include "gc/stop.h"
 #include "gc/sweep.h"
-#include "gc/trace_format.h"
 #include "gc/verify.h"
 #include "gc/weak.h"
 
-/* Unswept spans that are worth a wake-up of the background thread (5 us): fewer are swept when they are
- * needed. */
-#define BACKGROUND_SPANS 64
+/* Marking in a stop that is to be short: the end stop's rest, or all of a small heap (docs/design.md). */
+#define STOP_BUDGET_NS INT64_C(50000)
+/* Go's forcegcperiod. */
+#define PERIOD_NS INT64_C(120000000000)
 
 static struct os_lock cycle_lock = OS_LOCK_INIT;
-static cycle_function *on_end;
-static int64_t library_start_ns;
-static int64_t stopping_ns; /* of the stop under way; under cycle_lock */
+/* A futex: changes when marking begins beside the program and when a cycle is over. release. */
+static _Atomic uint32_t progress;
+/* The background is asked for a cycle; by the threads that reach the trigger. relaxed. */
+static _Atomic bool asked;
+/* The background is given the cycle under way, and the lock. release / acquire. */
+static _Atomic bool handed;
 
-/* The CPU limiter, fed at each cycle and while it holds cycles back. Under its lock, a leaf. */
+/* The cycle under way; under cycle_lock. */
 static struct {
-    struct os_lock lock;
-    struct limiter limiter;
-    int64_t fed_ns;
-    _Atomic bool limiting; /* relaxed copy for the slow paths */
-} cpu;
+    struct cycle_report report;
+    int64_t stop_start_ns, stopping_ns;
+    int64_t cpu_at, cpu_ns, swept_at; /* thread CPU: when this thread took over; of all threads that had it */
+    uint64_t heap_at_start, open_at_start;
+    struct roots_size roots;
+} now;
 
-/*
- * The warning about a passed limit is one line that says by how much. While the excess still grows it waits,
- * for a second at most, since its first figure would say little; it comes again only when the limit is passed
- * by twice as much and a minute has gone by.
- */
-#define WARN_WAIT_NS  INT64_C(1000000000)
-#define WARN_AGAIN_NS INT64_C(60000000000)
-static struct {
-    uint64_t told;    /* bytes by which the last line said it was passed; 0: no line yet */
-    int64_t told_ns;  /* when */
-    uint64_t over;    /* after the cycle before this one */
-    int64_t since_ns; /* since when it is passed; 0: it is not */
-} warning;            /* under cycle_lock */
-
-void cycle_init(int64_t start_ns) {
-    library_start_ns = start_ns;
-    limiter_init(&cpu.limiter, settings.processors);
-    cpu.fed_ns = start_ns;
-    atomic_store_explicit(&cpu.limiting, false, memory_order_relaxed);
-    warning.told = warning.over = 0;
-    warning.told_ns = warning.since_ns = 0;
-    on_end = NULL;
+void cycle_init(void) {
+    memset(&now, 0, sizeof now);
+    atomic_store_explicit(&asked, false, memory_order_relaxed);
+    atomic_store_explicit(&handed, false, memory_order_relaxed);
+    barrier_set(false);
 }
 
-void cycle_on_end(cycle_function *function) {
-    on_end = function;
-}
-
-/* The stopped world's cost is all processors' time: none of them can run the program. */
-static void feed_limiter(int64_t now_ns, int64_t gc_wall_ns) {
-    os_lock_acquire(&cpu.lock);
-    int64_t mutator = now_ns - cpu.fed_ns - gc_wall_ns;
-    limiter_update(&cpu.limiter, (mutator > 0 ? mutator : 0) * settings.processors,
-                   gc_wall_ns * settings.processors);
-    cpu.fed_ns = now_ns;
-    atomic_store_explicit(&cpu.limiting, limiter_limiting(&cpu.limiter), memory_order_relaxed);
-    os_lock_release(&cpu.lock);
-}
-
-static bool limiter_holds_back(void) {
-    if (!atomic_load_explicit(&cpu.limiting, memory_order_relaxed))
-        return false;
-    feed_limiter(os_time_mono_ns(), 0);
-    return atomic_load_explicit(&cpu.limiting, memory_order_relaxed);
-}
+/* ---- who asks ---- */
 
 /* Every N-th slow path on average: 1 to 2N - 1, drawn from the seed, so that different places are hit. */
 static uint32_t next_stress(struct mutator *self) {
     self->stress_random = self->stress_random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return 1 + (uint32_t)((self->stress_random >> 33) % (2 * (uint64_t)settings.stress - 1));
+}
+
+/* The cycle starts before the goal, beside the program, on the background thread. */
+static bool starts_early(void) {
+    return settings.concurrent && background_is_there() &&
+           !atomic_load_explicit(&account.one_stop, memory_order_relaxed);
 }
 
 bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *reason) {
@@ -104,33 +83,85 @@ bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *rea
         *reason = CYCLE_STRESS;
         return true;
     }
+    if (barrier_is_on())
+        return false; /* it is under way: whoever is too fast for it pays (pace) */
     *reason = CYCLE_HEAP;
+    bool early = starts_early();
     uint64_t heap_then = account_heap() + request;
-    if (heap_then <= atomic_load_explicit(&account.goal, memory_order_relaxed))
+    uint64_t goal = atomic_load_explicit(&account.goal, memory_order_relaxed);
+    if (heap_then <= (early ? atomic_load_explicit(&account.trigger, memory_order_relaxed) : goal))
         return false;
-    if (atomic_load_explicit(&account.by, memory_order_relaxed) != PACER_BY_LIMIT ||
-        heap_then > atomic_load_explicit(&account.ratio_goal, memory_order_relaxed) || !limiter_holds_back())
+    if (atomic_load_explicit(&account.by, memory_order_relaxed) == PACER_BY_LIMIT &&
+        heap_then <= atomic_load_explicit(&account.ratio_goal, memory_order_relaxed) &&
+        report_limiter_holds_back()) {
+        stats_limiter_skipped();
+        return false;
+    }
+    if (!early)
         return true;
-    stats_limiter_skipped();
-    return false;
+    if (!atomic_exchange_explicit(&asked, true, memory_order_relaxed))
+        background_ring();
+    *reason = CYCLE_AWAIT;
+    return heap_then > goal;
+}
+
+/* ---- the parts of a cycle; blocked or no mutator, cycle lock held ---- */
+
+static void this_thread_begins(void) {
+    now.cpu_at = os_time_thread_cpu_ns();
+}
+
+static void this_thread_ends(void) {
+    now.cpu_ns += os_time_thread_cpu_ns() - now.cpu_at;
+}
+
+static void stop(void) {
+    now.stopping_ns = stop_world();
+}
+
+/* Stops, with the time and the CPU that it takes in the books. */
+static void stop_all(void) {
+    int64_t cpu = os_time_thread_cpu_ns();
+    now.stop_start_ns = os_time_mono_ns();
+    if (settings.data_segments)
+        roots_stop_with_segments(stop);
+    else
+        stop();
+    now.report.stop_cpu_ns += os_time_thread_cpu_ns() - cpu;
+}
+
+static void start_all(int64_t *clock) {
+    int64_t cpu = os_time_thread_cpu_ns();
+    start_world();
+    int64_t pause = os_time_mono_ns() - now.stop_start_ns;
+    *clock += pause;
+    now.report.pause_ns += pause;
+    if (pause > now.report.pause_max_ns)
+        now.report.pause_max_ns = pause;
+    if (now.stopping_ns > now.report.stopping_ns)
+        now.report.stopping_ns = now.stopping_ns;
+    stats_stop(pause, now.stopping_ns);
+    now.report.stop_cpu_ns += os_time_thread_cpu_ns() - cpu;
 }
 
 /* What masks and tiny blocks still show is black in this cycle: it may become an object at any time. */
-static void blacken_open(void) {
+static void blacken_mask(struct mutator *m, unsigned kind, unsigned size_class, void *bytes_at) {
+    const struct open_span *span = &m->spans[kind][size_class];
+    uint64_t bits = atomic_load_explicit(&m->masks[kind][size_class].bits, memory_order_acquire);
+    *(uint64_t *)bytes_at += (uint64_t)__builtin_popcountll(bits) * sizeclass_table[size_class].bytes;
+    if (bits == 0 || fault_is(FAULT_OPEN_MASK_NOT_BLACKENED))
+        return;
+    struct page *page = heap_page(span->index);
+    unsigned slots = span_slots(span->index);
+    heap_marks_group_or(heap_marks(page, slots), slots, span->group, bits);
+    /* The owner may have used the span up and given it away when marking ends. */
+    atomic_fetch_or_explicit(&page->flags, PAGE_LIVE, memory_order_relaxed);
+}
+
+static uint64_t blacken_open(void) {
+    uint64_t bytes = 0;
     for (struct mutator *m = mutator_list; m != NULL; m = m->next) {
-        for (unsigned k = 0; k < KIND_COUNT; k++)
-            for (unsigned c = 1; c < SIZECLASS_COUNT; c++) {
-                const struct open_span *span = &m->spans[k][c];
-                uint64_t bits = atomic_load_explicit(&m->masks[k][c].bits, memory_order_acquire);
-                if (span->index == 0 || bits == 0)
-                    continue;
-                if (fault_is(FAULT_OPEN_MASK_NOT_BLACKENED))
-                    continue;
-                unsigned slots = span_slots(span->index);
-                _Atomic uint32_t *marks = heap_marks(heap_page(span->index), slots);
-                heap_marks_group_set(marks, slots, span->group,
-                                     heap_marks_group(marks, slots, span->group) | bits);
-            }
+        mutator_each_span(m, blacken_mask, &bytes);
         if (m->tiny_base != NULL && !fault_is(FAULT_TINY_BLOCK_LEFT_WHITE)) {
             struct heap_place place = heap_find((uintptr_t)m->tiny_base);
             unsigned slots = span_slots(place.index);
@@ -139,183 +170,253 @@ static void blacken_open(void) {
             atomic_fetch_or_explicit(&place.head->flags, PAGE_LIVE, memory_order_relaxed);
         }
     }
+    return bytes;
 }
 
-static void stop(void) {
-    stopping_ns = stop_world();
+static void add_shown(struct mutator *m, unsigned kind, unsigned size_class, void *bytes_at) {
+    uint64_t bits = atomic_load_explicit(&m->masks[kind][size_class].bits, memory_order_acquire);
+    *(uint64_t *)bytes_at += (uint64_t)__builtin_popcountll(bits) * sizeclass_table[size_class].bytes;
 }
 
-static void stop_all(void) {
-    if (settings.data_segments)
-        roots_stop_with_segments(stop);
-    else
-        stop();
+static uint64_t open_bytes(void) {
+    uint64_t bytes = 0;
+    for (struct mutator *m = mutator_list; m != NULL; m = m->next)
+        mutator_each_span(m, add_shown, &bytes);
+    return bytes;
 }
 
-static void tell_limit(uint64_t over, uint64_t limit) {
-    struct os_line line;
-    os_line_init(&line);
-    os_line_str(&line, "tern: memory limit of ");
-    os_line_fixed(&line, (double)limit / (double)MIB, 1);
-    os_line_str(&line, " MiB passed by ");
-    os_line_fixed(&line, (double)over / (double)MIB, 1);
-    os_line_str(&line, " MiB: ");
-    os_line_fixed(&line, (double)atomic_load_explicit(&account.live, memory_order_relaxed) / (double)MIB, 1);
-    os_line_str(&line, " MiB are live; raise the limit or keep less");
-    os_line_emit(&line, 2);
-}
-
-/* After each cycle, and with `last` at the end of the program. */
-static void warn_limit(int64_t now_ns, bool last) {
-    uint64_t limit = atomic_load_explicit(&settings.memory_limit, memory_order_relaxed);
-    uint64_t over = limit_over(account_total(), limit);
-    uint64_t before = warning.over;
-    warning.over = over;
-    if (over == 0) {
-        warning.since_ns = 0;
-        return;
-    }
-    if (!last)
-        stats_limit_passed(over);
-    if (warning.since_ns == 0)
-        warning.since_ns = now_ns;
-    bool again = over >= 2 * warning.told && now_ns - warning.told_ns >= WARN_AGAIN_NS;
-    bool settled = last || over <= before || now_ns - warning.since_ns >= WARN_WAIT_NS;
-    if (!settings.warnings || !settled || (warning.told != 0 && !again))
-        return;
-    warning.told = over;
-    warning.told_ns = now_ns;
-    tell_limit(over, limit);
-}
-
-void cycle_end(void) {
-    warn_limit(os_time_mono_ns(), true);
-}
-
-static int64_t gc_cpu_so_far(void) {
-    struct stats_cycles s;
-    stats_copy(&s);
-    return s.stop_cpu_ns + s.mark_cpu_ns + s.sweep_cpu_ns + s.other_cpu_ns + sweep_background_cpu_ns();
-}
-
-static void trace(const struct cycle_report *report, uint64_t stack_bytes, uint64_t global_bytes) {
-    char text[TRACE_GC_LINE_MAX_BYTES];
-    struct trace_cycle line = {
-        .number = report->number,
-        .start_ns = report->start_ns,
-        .gc_percent_cpu = (int)stats_gc_cpu_percent(gc_cpu_so_far(), os_time_mono_ns()),
-        .sweep_term_clock_ns = report->pause_ns,
-        .sweep_term_cpu_ns = report->pause_ns * settings.processors,
-        .heap_start_bytes = report->heap_before,
-        .heap_end_bytes = report->heap_before,
-        .heap_live_bytes = report->live,
-        .goal_bytes = report->goal,
-        .stack_bytes = stack_bytes,
-        .global_bytes = global_bytes,
-        .procs = settings.processors,
-        .forced = report->forced,
-    };
-    size_t length = trace_format_gc(text, sizeof text, &line);
-    os_log_write(2, text, length);
-}
-
-/* The cycle itself. Blocked, cycle lock held. */
-static struct cycle_report run(enum cycle_reason reason) {
-    struct cycle_report report = {.forced = reason == CYCLE_FORCED};
-    int64_t cpu_start = os_time_thread_cpu_ns();
+/* Up to the end of the look at the roots; the world is stopped then. */
+static void begin(enum cycle_reason reason) {
+    memset(&now, 0, sizeof now);
+    this_thread_begins();
+    now.report.forced = reason == CYCLE_FORCED;
     sweep_finish();
-    sweep_prepare();
     mark_prepare(atomic_load_explicit(&account.live, memory_order_relaxed));
-    int64_t cpu_swept = os_time_thread_cpu_ns();
+    now.report.sweep_cpu_ns = os_time_thread_cpu_ns() - now.cpu_at;
 
-    report.by_limit = atomic_load_explicit(&account.by, memory_order_relaxed) == PACER_BY_LIMIT;
-    report.goal = atomic_load_explicit(&account.goal, memory_order_relaxed);
-    int64_t start = os_time_mono_ns();
-    report.start_ns = start - library_start_ns;
+    now.report.by_limit = atomic_load_explicit(&account.by, memory_order_relaxed) == PACER_BY_LIMIT;
+    now.report.goal = atomic_load_explicit(&account.goal, memory_order_relaxed);
+    now.report.start_ns = os_time_mono_ns();
     stop_all();
-    int64_t cpu_stopped = os_time_thread_cpu_ns();
-    report.heap_before = account_heap();
-    blacken_open();
-    if (settings.verify)
-        verify_snapshot();
-    int64_t mark_start = os_time_mono_ns();
-    int64_t cpu_mark = os_time_thread_cpu_ns();
-    struct mark_result marked = mark_world();
-    int64_t cpu_marked = os_time_thread_cpu_ns();
-    report.mark_ns = os_time_mono_ns() - mark_start;
-    weak_after_mark();
-    cleanup_after_mark();
-    handle_trim();
-    if (settings.verify)
-        verify_marked();
-    atomic_fetch_add_explicit(&heap.epoch, 1, memory_order_release);
-    int64_t cpu_decided = os_time_thread_cpu_ns();
-    struct sweep_walk walk = sweep_walk();
+    sweep_owned();
     if (settings.verify)
         verify_swept();
-    account_cycle(marked.live_bytes, marked.stack_bytes, marked.global_bytes);
-    int64_t cpu_walked = os_time_thread_cpu_ns();
-    start_world();
-    int64_t end = os_time_mono_ns();
-    int64_t cpu_started = os_time_thread_cpu_ns();
+    now.heap_at_start = now.report.heap_before = account_heap();
+    now.open_at_start = blacken_open();
+    barrier_begin();
+    if (settings.verify)
+        verify_snapshot();
+    mark_begin();
+    now.roots = mark_roots();
+    pace_begin(now.heap_at_start, now.roots);
+}
 
+/* Nothing is grey: what is dead is decided, in this stop. */
+static void decide(void) {
+    if (settings.verify)
+        verify_marked();
+    struct mark_result marked = mark_result();
+    struct cycle_report *r = &now.report;
+    r->heap_end = account_heap();
+    /* What was allocated while marking is live, but for what masks show and nobody has. */
+    int64_t live = (int64_t)marked.live_bytes + (int64_t)(r->heap_end - now.heap_at_start) +
+                   (int64_t)(now.open_at_start - open_bytes());
+    r->live = live > 0 ? (uint64_t)live : 0;
+    r->stack_bytes = now.roots.stack_bytes;
+    r->global_bytes = now.roots.global_bytes;
+    r->mark_cpu_ns = marked.cpu_ns;
+    r->assist_ns = marked.assist_ns;
+    r->idle_ns = marked.idle_ns;
+    r->beside_ns = marked.beside_ns;
+    r->mark_ns = marked.wall_ns;
+    r->other_cpu_ns = -marked.own_cpu_ns;
+    weak_marking_is_over();
+    handle_trim();
+    atomic_fetch_add_explicit(&heap.epoch, 1, memory_order_release);
+    barrier_set(false);
+    sweep_reset();
+    pace_end(r->heap_end, &marked, now.roots);
+    account_cycle(r->live, r->stack_bytes, r->global_bytes);
+}
+
+static void tell_progress(void) {
+    atomic_fetch_add_explicit(&progress, 1, memory_order_release);
+    os_futex_wake(&progress, INT32_MAX);
+}
+
+/* After the last stop: the tables, the walk, the books. */
+static void end(void) {
+    weak_after_mark();
+    cleanup_after_mark();
+    int64_t cpu = os_time_thread_cpu_ns();
+    sweep_open();
+    bool more = sweep_walk_now_or_later(background_is_there());
+    now.report.sweep_cpu_ns += os_time_thread_cpu_ns() - cpu;
     offheap_refresh();
     account_note_peaks();
     account_decide();
-    report.pause_ns = end - start;
-    report.stopping_ns = stopping_ns;
-    report.live = marked.live_bytes;
-    report.next_goal = atomic_load_explicit(&account.goal, memory_order_relaxed);
-    report.total = account_total();
-    feed_limiter(end, report.pause_ns);
-    if (walk.unswept >= BACKGROUND_SPANS || sweep_has_excess())
-        sweep_begin();
-    struct stats_one one = {
-        .forced = report.forced,
-        .pause_ns = report.pause_ns,
-        .stopping_ns = stopping_ns,
-        .stop_cpu_ns = (cpu_stopped - cpu_swept) + (cpu_started - cpu_walked),
-        .mark_cpu_ns = marked.cpu_ns + (cpu_mark - cpu_stopped),
-        .sweep_cpu_ns = (cpu_swept - cpu_start) + (cpu_walked - cpu_decided),
-        .other_cpu_ns = (cpu_decided - cpu_marked) + (os_time_thread_cpu_ns() - cpu_started),
-    };
-    report.gc_cpu_ns = one.stop_cpu_ns + one.mark_cpu_ns + one.sweep_cpu_ns + one.other_cpu_ns;
-    report.number = stats_add(&one);
-    if (settings.trace > 0)
-        trace(&report, marked.stack_bytes, marked.global_bytes);
-    warn_limit(end, false);
-    return report;
+    sweep_allow();
+    this_thread_ends();
+    now.report.other_cpu_ns += now.cpu_ns - now.report.stop_cpu_ns - now.report.sweep_cpu_ns;
+    report_cycle(&now.report);
+    tell_progress();
+    if (more)
+        background_ring();
+    cleanup_wake();
+}
+
+/*
+ * Start stop. true: the cycle is over but for end(). false: the barrier is on, the world runs, and the rest is to
+ * be marked beside it.
+ */
+static bool first_stop(enum cycle_reason reason, bool in_one_stop) {
+    begin(reason);
+    bool done = true;
+    if (!settings.concurrent)
+        mark_to_end();
+    else
+        done = in_one_stop && mark_for(STOP_BUDGET_NS);
+    if (done)
+        decide();
+    else
+        barrier_set(true);
+    start_all(&now.report.start_stop_ns);
+    return done;
+}
+
+/* Marks beside the program, and stops for the end as often as it takes. */
+static void mark_rest(void) {
+    for (bool over = false; !over;) {
+        mark_beside(pace_look);
+        stop_all();
+        now.roots = mark_roots();
+        over = mark_for(STOP_BUDGET_NS);
+        if (over)
+            decide();
+        start_all(&now.report.end_stop_ns);
+    }
+}
+
+/* A whole cycle by this thread. */
+static void run(enum cycle_reason reason) {
+    if (!first_stop(reason, atomic_load_explicit(&account.one_stop, memory_order_relaxed))) {
+        tell_progress();
+        mark_rest();
+    }
+    end();
+}
+
+/* ---- the background ---- */
+
+int64_t cycle_deadline_ns(void) {
+    if (atomic_load_explicit(&settings.gc_percent, memory_order_relaxed) < 0)
+        return INT64_MAX;
+    return report_last_end_ns() + PERIOD_NS;
+}
+
+static void take_over(void) {
+    this_thread_begins();
+    mark_rest();
+    end();
+    os_lock_release(&cycle_lock);
+}
+
+void cycle_background(void) {
+    if (atomic_exchange_explicit(&handed, false, memory_order_acquire))
+        take_over();
+    bool wanted = atomic_load_explicit(&asked, memory_order_relaxed);
+    bool due = os_time_mono_ns() >= cycle_deadline_ns();
+    if (wanted || due) {
+        uint32_t seen = heap_epoch();
+        os_lock_acquire(&cycle_lock);
+        if (heap_epoch() == seen)
+            run(wanted ? CYCLE_HEAP : CYCLE_PERIODIC);
+        atomic_store_explicit(&asked, false, memory_order_relaxed);
+        os_lock_release(&cycle_lock);
+        tell_progress(); /* who awaits a cycle that did not have to be */
+    }
+    sweep_background();
+}
+
+static void background_turn(void) {
+    cycle_background();
+}
+
+static const struct background_work background_work = {background_turn, cycle_deadline_ns};
+
+/* ---- the program's threads ---- */
+
+/* Until a cycle that was asked for marks, or is over. */
+static void await(uint32_t seen) {
+    for (;;) {
+        uint32_t before = atomic_load_explicit(&progress, memory_order_acquire);
+        if (barrier_is_on() || heap_epoch() != seen ||
+            !atomic_load_explicit(&asked, memory_order_relaxed))
+            return;
+        os_futex_wait(&progress, before, -1);
+    }
+}
+
+/* true: the background has the cycle now, and the lock. */
+static bool begin_or_run(struct mutator *self, enum cycle_reason reason) {
+    bool waits = reason == CYCLE_FORCED || reason == CYCLE_EMERGENCY || !background_is_there();
+    if (!settings.concurrent || waits) {
+        run(reason);
+        /* Who asked wants the memory, too: as Go's runtime.GC. */
+        if (reason != CYCLE_HEAP && reason != CYCLE_STRESS) {
+            sweep_finish();
+            sweep_allow();
+        }
+        return false;
+    }
+    /* Stress would have all of a small heap in one stop; half of the time it is marked beside. */
+    bool one = reason == CYCLE_STRESS ? (self->stress_random >> 40 & 1) != 0
+                                      : atomic_load_explicit(&account.one_stop, memory_order_relaxed);
+    if (first_stop(reason, one)) {
+        end();
+        return false;
+    }
+    this_thread_ends();
+    atomic_store_explicit(&handed, true, memory_order_release);
+    tell_progress();
+    background_ring();
+    return true;
 }
 
 void cycle_collect(struct mutator *self, enum cycle_reason reason) {
     uint32_t seen = heap_epoch();
     int saved = errno;
-    struct cycle_report report;
-    bool ran = false;
     mutator_block(self);
-    os_lock_acquire(&cycle_lock);
-    if (reason != CYCLE_HEAP || heap_epoch() == seen) {
-        report = run(reason);
-        ran = true;
+    if (reason == CYCLE_AWAIT) {
+        await(seen);
+    } else {
+        os_lock_acquire(&cycle_lock);
+        background_prepare(&background_work);
+        if ((reason == CYCLE_HEAP && heap_epoch() != seen) || !begin_or_run(self, reason))
+            os_lock_release(&cycle_lock);
     }
-    os_lock_release(&cycle_lock);
     mutator_unblock(self);
-    if (ran) {
-        cleanup_wake();
-        if (on_end != NULL)
-            on_end(&report);
-    }
+    cycle_deliver();
     errno = saved;
+}
+
+void cycle_hold(void) {
+    os_lock_acquire(&cycle_lock);
+    sweep_finish();
+}
+
+void cycle_release(void) {
+    os_lock_release(&cycle_lock);
 }
 
 void cycle_stopped(struct mutator *self, void (*function)(void *context), void *context) {
     mutator_block(self);
-    os_lock_acquire(&cycle_lock);
-    sweep_finish();
+    cycle_hold();
     stop();
+    sweep_owned();
     function(context);
     start_world();
-    os_lock_release(&cycle_lock);
+    cycle_release();
     mutator_unblock(self);
 }
 
@@ -323,4 +424,5 @@ void cycle_settings_changed(struct mutator *self) {
     mutator_enter(self);
     account_decide();
     mutator_leave(self);
+    background_ring(); /* a deadline may have moved */
 }

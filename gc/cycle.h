@@ -7,43 +7,50 @@
 #define GC_CYCLE_H
 
 #include "gc/mutator.h"
+#include "gc/report.h"
 
 enum cycle_reason {
-    CYCLE_HEAP,     /* the heap reached its goal */
-    CYCLE_FORCED,   /* the program asked */
-    CYCLE_STRESS,   /* gcstress */
-    CYCLE_EMERGENCY /* an allocation is about to fail */
+    CYCLE_HEAP,      /* the heap reached its goal */
+    CYCLE_AWAIT,     /* it did, and a cycle that was asked for has not begun: wait until it has */
+    CYCLE_FORCED,    /* the program asked */
+    CYCLE_PERIODIC,  /* nothing happened for two minutes */
+    CYCLE_STRESS,    /* gcstress */
+    CYCLE_EMERGENCY  /* an allocation is about to fail */
 };
 
-struct cycle_report {
-    uint64_t number;
-    bool forced, by_limit;
-    int64_t start_ns; /* since the library's start */
-    int64_t pause_ns, stopping_ns, mark_ns, gc_cpu_ns;
-    uint64_t heap_before, live, goal, next_goal, total;
-};
-typedef void cycle_function(const struct cycle_report *report);
-
-void cycle_init(int64_t start_ns);
-/* Says what was still waiting to be said. At shutdown, no other thread running. */
-void cycle_end(void);
-/* Called after each cycle by the thread that ran it, at depth 0 without locks. May be NULL. */
-void cycle_on_end(cycle_function *function);
+void cycle_init(void);
 
 /*
- * Whether an allocation that takes `request` bytes should collect first: the goal would be passed, or stress
- * says so. Inside S1. Limit-driven cycles are held back while the CPU limiter's bucket is full, and asked
- * about again here.
+ * Whether an allocation that takes `request` bytes should collect (or wait) first: the goal would be passed, or
+ * stress says so. Asks the background for a cycle where marking runs beside the program. Inside S1. Limit-driven
+ * cycles are held back while the CPU limiter's bucket is full, and asked about again here.
  */
 bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *reason);
 /*
  * Collects, or waits for another's collection and returns: a request waits for at most one cycle. Forced and
- * emergency ones always run one. Depth 0.
+ * emergency ones always run one, to its end. Depth 0.
  */
 void cycle_collect(struct mutator *self, enum cycle_reason reason);
+/* The background thread's part: cycles that were asked for, handed over, or are due. No mutator. */
+void cycle_background(void);
+/* When the next periodic cycle is due, in monotonic ns; INT64_MAX: never. */
+int64_t cycle_deadline_ns(void);
 /* Runs function(context) with the world stopped, everything swept, no cycle under way. Depth 0. */
 void cycle_stopped(struct mutator *self, void (*function)(void *context), void *context);
 /* After a change of ratio or limit. Depth 0. */
 void cycle_settings_changed(struct mutator *self);
+
+/* Tells the program's function of cycles. Depth 0, no locks. */
+static inline void cycle_deliver(void) {
+    if (unlikely(report_has_news()))
+        report_deliver();
+}
+
+/*
+ * Lets no cycle begin, and returns when none is under way and all is swept: for fork. The caller is blocked or no
+ * mutator. cycle_release ends it, in the parent and in the child.
+ */
+void cycle_hold(void);
+void cycle_release(void);
 
 #endif

@@ -17,7 +17,10 @@ enum fault {
     FAULT_VECTOR_REGISTER_UNSCANNED, /* the extended state of a stopped thread's frame is not a root */
     FAULT_SWEEP_HELD_PAGE,           /* a page is swept as if nobody held a mask of it */
     FAULT_DROP_HALF_STOLEN,          /* half of what a marker takes from another is forgotten */
-    FAULT_LARGE_TAIL_FREED           /* the last page of a large object is freed while it lives */
+    FAULT_LARGE_TAIL_FREED,          /* the last page of a large object is freed while it lives */
+    FAULT_PLAIN_STORE,               /* tern_store records nothing */
+    FAULT_RECORDS_UNREAD,            /* what the barrier recorded is thrown away */
+    FAULT_WHITE_ALLOCATION           /* what is allocated while marking is white */
 };
 
 #ifdef TERN_FAULTS

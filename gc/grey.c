@@ -12,12 +12,13 @@ static _Atomic uint32_t segments_now; /* relaxed, for the bound above */
 
 static struct {
     struct os_lock lock;
-    struct grey_segment *segments; /* under lock */
-    unsigned markers;              /* under lock */
-    unsigned dry;                  /* under lock */
-    bool over;                     /* under lock */
-    _Atomic uint32_t hungry;       /* relaxed hint: dry markers that no segment waits for */
-    _Atomic uint32_t turn; /* futex: changes when segments arrive or marking is over; release under lock */
+    struct grey_segment *segments; /* objects for any marker; under lock */
+    struct grey_segment *own;      /* objects for the library's threads; under lock */
+    struct grey_segment *words;    /* of the barrier; under lock */
+    unsigned busy;                 /* markers that have, or may find, work; under lock */
+    unsigned waiting;              /* markers in grey_pool_take; under lock */
+    _Atomic uint32_t hungry;       /* relaxed hint: a marker waits and there is nothing for it */
+    _Atomic uint32_t turn; /* futex: changes when work arrives or all are dry; release under lock */
 } pool;
 
 static struct grey_segment *new_segment(void) {
@@ -54,7 +55,8 @@ void grey_stack_destroy(struct grey_stack *stack) {
         free_segment(s);
     }
     free_segment(stack->spare);
-    stack->spare = NULL;
+    free_segment(stack->words);
+    stack->spare = stack->words = NULL;
     stack->count = 0;
 }
 
@@ -88,12 +90,48 @@ bool grey_pop_slow(struct grey_stack *stack, grey_entry *e) {
     return true;
 }
 
-void grey_pool_open(unsigned markers) {
-    gc_assert(pool.segments == NULL);
-    pool.markers = markers;
-    pool.dry = 0;
-    pool.over = false;
+static bool is_empty(void) {
+    return pool.segments == NULL && pool.own == NULL && pool.words == NULL;
+}
+
+void grey_pool_open(void) {
+    os_lock_acquire(&pool.lock);
+    gc_check(pool.busy == 0 && pool.segments == NULL && pool.own == NULL,
+             "marking began before the last one was over");
+    /* Words that the barrier recorded too late for the last cycle lead to nothing that this one needs. */
+    while (pool.words != NULL) {
+        struct grey_segment *below = pool.words->below;
+        free_segment(pool.words);
+        pool.words = below;
+    }
     atomic_store_explicit(&pool.hungry, 0, memory_order_relaxed);
+    os_lock_release(&pool.lock);
+}
+
+void grey_pool_enter(void) {
+    os_lock_acquire(&pool.lock);
+    pool.busy++;
+    os_lock_release(&pool.lock);
+}
+
+void grey_pool_pause(void) {
+    os_lock_acquire(&pool.lock);
+    pool.busy--;
+    os_lock_release(&pool.lock);
+}
+
+bool grey_pool_is_dry(void) {
+    os_lock_acquire(&pool.lock);
+    bool dry = pool.busy == 0 && is_empty();
+    os_lock_release(&pool.lock);
+    return dry;
+}
+
+/* Tells those who wait that there is something to see. The lock is held. */
+static bool announce(void) {
+    atomic_store_explicit(&pool.hungry, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pool.turn, 1, memory_order_release);
+    return pool.waiting != 0;
 }
 
 bool grey_pool_hungry(void) {
@@ -126,64 +164,162 @@ static struct grey_segment *split(struct grey_stack *stack) {
     return given;
 }
 
+/* Puts a chain on one of the pool's lists. The lock is held. */
+static void put_chain(struct grey_segment **list, struct grey_segment *chain) {
+    while (chain != NULL) {
+        struct grey_segment *below = chain->below;
+        chain->below = *list;
+        *list = chain;
+        chain = below;
+    }
+}
+
 void grey_pool_donate(struct grey_stack *stack) {
     struct grey_segment *given = split(stack);
     if (given == NULL)
         return;
     os_lock_acquire(&pool.lock);
-    while (given != NULL) {
-        struct grey_segment *below = given->below;
-        given->below = pool.segments;
-        pool.segments = given;
-        given = below;
-    }
-    atomic_store_explicit(&pool.hungry, 0, memory_order_relaxed);
-    atomic_fetch_add_explicit(&pool.turn, 1, memory_order_release);
+    put_chain(&pool.segments, given);
+    bool wake = announce();
     os_lock_release(&pool.lock);
-    os_futex_wake(&pool.turn, INT32_MAX);
+    if (wake)
+        os_futex_wake(&pool.turn, INT32_MAX);
 }
 
-bool grey_pool_take(struct grey_stack *stack) {
-    gc_assert(stack->count == 0 && stack->top->below == NULL);
-    bool counted = false;
+/* The stack's segments as a chain of which each has its count, leaving an empty stack with one segment. */
+static struct grey_segment *take_all(struct grey_stack *stack) {
+    struct grey_segment *fresh = stack->spare != NULL ? stack->spare : new_segment();
+    if (fresh == NULL)
+        return NULL;
+    struct grey_segment *all = stack->top;
+    all->count = stack->count;
+    stack->spare = NULL;
+    fresh->below = NULL;
+    stack->top = fresh;
+    stack->count = 0;
+    stack->segments = 1;
+    return all;
+}
+
+static bool has_entries(const struct grey_stack *stack) {
+    return stack->top != NULL && (stack->count != 0 || stack->top->below != NULL);
+}
+
+void grey_pool_leave(struct grey_stack *stack, struct grey_stack *own) {
+    struct grey_segment *mine = has_entries(stack) ? take_all(stack) : NULL;
+    struct grey_segment *theirs = own != NULL && has_entries(own) ? take_all(own) : NULL;
+    /* Without memory for an empty segment the stack itself goes, and is made anew when it is needed. */
+    if (mine == NULL && has_entries(stack)) {
+        mine = stack->top;
+        mine->count = stack->count;
+        *stack = (struct grey_stack){0};
+    }
+    if (theirs == NULL && own != NULL && has_entries(own)) {
+        theirs = own->top;
+        theirs->count = own->count;
+        *own = (struct grey_stack){0};
+    }
     os_lock_acquire(&pool.lock);
+    put_chain(&pool.segments, mine);
+    put_chain(&pool.own, theirs);
+    pool.busy--;
+    bool wake = (mine != NULL || theirs != NULL || pool.busy == 0) && announce();
+    os_lock_release(&pool.lock);
+    if (wake)
+        os_futex_wake(&pool.turn, INT32_MAX);
+}
+
+bool grey_pool_put_words(const uintptr_t *words, size_t count) {
+    bool wake = false;
+    os_lock_acquire(&pool.lock);
+    while (count != 0) {
+        struct grey_segment *s = pool.words;
+        if (s == NULL || s->count == GREY_SEGMENT_ENTRIES) {
+            s = new_segment();
+            if (s == NULL)
+                break;
+            put_chain(&pool.words, s);
+        }
+        size_t n = GREY_SEGMENT_ENTRIES - s->count;
+        if (n > count)
+            n = count;
+        memcpy(s->entries + s->count, words, n * sizeof *words);
+        s->count += n;
+        words += n;
+        count -= n;
+        wake = true;
+    }
+    wake = wake && announce();
+    os_lock_release(&pool.lock);
+    if (wake)
+        os_futex_wake(&pool.turn, INT32_MAX);
+    return count == 0;
+}
+
+void grey_words_done(struct grey_stack *stack) {
+    free_segment(stack->words);
+    stack->words = NULL;
+}
+
+/* Moves one segment of work from the pool into the stack. The lock is held. */
+static enum grey_work take_one(struct grey_stack *stack, bool guest) {
+    gc_assert(stack->count == 0 && stack->top->below == NULL && stack->words == NULL);
+    struct grey_segment **list = pool.segments != NULL                ? &pool.segments
+                                 : pool.words != NULL                 ? &pool.words
+                                 : pool.own != NULL && !guest         ? &pool.own
+                                                                      : NULL;
+    if (list == NULL)
+        return GREY_DRY;
+    struct grey_segment *s = *list;
+    *list = s->below;
+    s->below = NULL;
+    if (list == &pool.words) {
+        stack->words = s;
+        return GREY_WORDS;
+    }
+    if (stack->spare == NULL)
+        stack->spare = stack->top;
+    else
+        free_segment(stack->top);
+    stack->top = s;
+    stack->count = (uint32_t)s->count;
+    if (fault_is(FAULT_DROP_HALF_STOLEN))
+        stack->count /= 2;
+    return GREY_OBJECTS;
+}
+
+enum grey_work grey_pool_try(struct grey_stack *stack, bool guest) {
+    os_lock_acquire(&pool.lock);
+    enum grey_work work = take_one(stack, guest);
+    if (work != GREY_DRY)
+        pool.busy++;
+    os_lock_release(&pool.lock);
+    return work;
+}
+
+enum grey_work grey_pool_take(struct grey_stack *stack) {
+    os_lock_acquire(&pool.lock);
+    pool.busy--;
     for (;;) {
-        struct grey_segment *s = pool.segments;
-        if (s != NULL) {
-            pool.segments = s->below;
-            if (counted)
-                pool.dry--;
+        enum grey_work work = take_one(stack, false);
+        if (work != GREY_DRY) {
+            pool.busy++;
             os_lock_release(&pool.lock);
-            if (stack->spare == NULL)
-                stack->spare = stack->top;
-            else
-                free_segment(stack->top);
-            s->below = NULL;
-            stack->top = s;
-            stack->count = (uint32_t)s->count;
-            if (fault_is(FAULT_DROP_HALF_STOLEN))
-                stack->count /= 2;
-            return true;
+            return work;
         }
-        if (!counted) {
-            counted = true;
-            pool.dry++;
-            atomic_store_explicit(&pool.hungry, 1, memory_order_relaxed);
+        if (pool.busy == 0) {
+            bool wake = announce();
+            os_lock_release(&pool.lock);
+            if (wake)
+                os_futex_wake(&pool.turn, INT32_MAX);
+            return GREY_DRY;
         }
-        if (pool.dry == pool.markers)
-            pool.over = true;
         uint32_t turn = atomic_load_explicit(&pool.turn, memory_order_relaxed);
-        if (pool.over) {
-            atomic_store_explicit(&pool.turn, turn + 1, memory_order_release);
-            os_lock_release(&pool.lock);
-            os_futex_wake(&pool.turn, INT32_MAX);
-            return false;
-        }
+        pool.waiting++;
+        atomic_store_explicit(&pool.hungry, 1, memory_order_relaxed);
         os_lock_release(&pool.lock);
         os_futex_wait(&pool.turn, turn, -1);
         os_lock_acquire(&pool.lock);
-        /* Others may have been fed in between: this one is still hungry. */
-        if (pool.segments == NULL && !pool.over)
-            atomic_store_explicit(&pool.hungry, 1, memory_order_relaxed);
+        pool.waiting--;
     }
 }

@@ -1,5 +1,5 @@
 /*
- * Grey queues: a stack of objects to scan for each marker, in segments of 64 KiB, and the pool through which
+ * Grey queues: a stack of objects to scan for each marker, in segments of 8 KiB, and the pool through which
  * markers share. Owns segments and the pool; knows nothing of objects.
  *
  * A marker that runs dry takes a segment from the pool; one that has work gives away the bottom half of its
@@ -28,7 +28,8 @@ static inline unsigned grey_kind(grey_entry e) {
     return (unsigned)(e >> (GREY_ADDRESS_BITS + 8));
 }
 
-#define GREY_SEGMENT_ENTRIES 8190 /* 64 KiB with its header */
+/* 8 KiB with its header: small heaps keep one for each marker, large ones do not notice. */
+#define GREY_SEGMENT_ENTRIES 1022
 
 struct grey_segment {
     struct grey_segment *below;
@@ -41,6 +42,7 @@ struct grey_stack {
     uint32_t count;           /* entries in the top segment */
     uint32_t segments;
     struct grey_segment *spare; /* one empty segment kept back, or NULL */
+    struct grey_segment *words; /* from the pool, or NULL */
 };
 
 /* 0, or -1 with errno ENOMEM. */
@@ -65,17 +67,43 @@ static inline bool grey_pop(struct grey_stack *stack, grey_entry *e) {
     return grey_pop_slow(stack, e);
 }
 
-/* Sharing. */
+/*
+ * Sharing. The pool holds three kinds of work: stacks' segments, objects that only the library's own threads may
+ * scan (their trace functions are the program's), and words that the barrier recorded and nobody looked at yet.
+ * A marker is busy from grey_pool_enter, or a take that brought work, until a take that brings none. Marking is
+ * dry when no marker is busy and the pool is empty. It may become wet again: the barrier adds words at any time.
+ */
 
-/* Before `markers` markers start. */
-void grey_pool_open(unsigned markers);
+enum grey_work {
+    GREY_DRY,     /* none, and nobody is busy */
+    GREY_OBJECTS, /* the stack has entries now */
+    GREY_WORDS    /* stack->words has entries that may be pointers; grey_words_done when they are marked */
+};
+
+/* Throws nothing away: the pool must be dry. Before the first marker of a cycle. */
+void grey_pool_open(void);
+/* The caller is busy: it has work, or may find some. */
+void grey_pool_enter(void);
 /* Whether a marker waits for work; relaxed, a hint. */
 bool grey_pool_hungry(void);
 /* Gives the bottom half of the stack to the pool, if it has at least two entries. */
 void grey_pool_donate(struct grey_stack *stack);
-/* The stack is empty: waits for work and returns true with some, or false when all markers are dry: marking
- * is over. */
-bool grey_pool_take(struct grey_stack *stack);
+/* The stack is empty and its marker busy: waits for work, or for all to be dry, after which it is not busy. */
+enum grey_work grey_pool_take(struct grey_stack *stack);
+/* The same without waiting, for a marker that was not busy and is now, unless the answer is GREY_DRY: nothing
+ * to be had. With `guest`, objects for the library's own threads are left alone. */
+enum grey_work grey_pool_try(struct grey_stack *stack, bool guest);
+/* Gives all of the stack to the pool; its marker is not busy any more. `own` holds objects for the library's
+ * threads only; may be NULL. */
+void grey_pool_leave(struct grey_stack *stack, struct grey_stack *own);
+/* The marker is not busy any more, yet keeps what is on its stack: nobody else will look, so it must enter again.
+ */
+void grey_pool_pause(void);
+/* Words for others to mark. false: no memory. */
+bool grey_pool_put_words(const uintptr_t *words, size_t count);
+void grey_words_done(struct grey_stack *stack);
+/* Whether there is no work and nobody busy. Racy unless the world is stopped and no marker runs. */
+bool grey_pool_is_dry(void);
 
 /* For tests: how many segments may exist in all; pushes beyond fail as if memory were gone. 0: no bound. */
 extern uint32_t grey_segments_most;

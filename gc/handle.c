@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "gc/barrier.h"
 #include "gc/mutator.h"
 #include "gc/offheap.h"
 
@@ -122,9 +123,17 @@ static uint32_t take_slot(struct segment *segment, unsigned k) {
     return index;
 }
 
+/* What a handle holds is a root that the start stop has looked at; what it comes to hold is told to the markers.
+ */
+static void shade(struct mutator *self, const void *object) {
+    if (barrier_is_on())
+        barrier_record_inside(self, (uintptr_t)object);
+}
+
 uint64_t handle_new(struct mutator *self, void *object) {
     uint64_t handle = 0;
     mutator_enter(self);
+    shade(self, object);
     os_lock_acquire(&handles.lock);
     if (handles.room != 0 || add_segment() == 0) {
         unsigned k = (unsigned)__builtin_ctz(handles.room);
@@ -150,6 +159,7 @@ void *handle_get(struct mutator *self, uint64_t handle) {
 
 void handle_set(struct mutator *self, uint64_t handle, void *object) {
     mutator_enter(self);
+    shade(self, object);
     os_lock_acquire(&handles.lock);
     struct slot slot = slot_of(handle);
     atomic_store_explicit(&slot.segment->objects[slot.index], object, memory_order_release);

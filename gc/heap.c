@@ -229,3 +229,9 @@ void heap_marks_group_set(_Atomic uint32_t *marks, unsigned slots, unsigned grou
     if (group * 64 + 32 < slots)
         atomic_store_explicit(&marks[group * 2 + 1], (uint32_t)(bits >> 32), memory_order_relaxed);
 }
+
+void heap_marks_group_or(_Atomic uint32_t *marks, unsigned slots, unsigned group, uint64_t bits) {
+    atomic_fetch_or_explicit(&marks[group * 2], (uint32_t)bits, memory_order_relaxed);
+    if (group * 64 + 32 < slots)
+        atomic_fetch_or_explicit(&marks[group * 2 + 1], (uint32_t)(bits >> 32), memory_order_relaxed);
+}

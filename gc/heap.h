@@ -86,5 +86,7 @@ bool heap_place_marked(const struct heap_place *place);
 /* 64 mark bits of a group, from two 32-bit words. Not while marking in parallel. */
 uint64_t heap_marks_group(const _Atomic uint32_t *marks, unsigned slots, unsigned group);
 void heap_marks_group_set(_Atomic uint32_t *marks, unsigned slots, unsigned group, uint64_t bits);
+/* Sets bits beside others that do so too. */
+void heap_marks_group_or(_Atomic uint32_t *marks, unsigned slots, unsigned group, uint64_t bits);
 
 #endif

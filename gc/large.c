@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "gc/account.h"
+#include "gc/barrier.h"
 #include "gc/heap.h"
 #include "gc/os/os_mem.h"
 #include "gc/pagerun.h"
+#include "gc/sweep.h"
+#include "gc/verify.h"
 
 /* Zeroed at a time, so that in cooperative mode a stop waits for no more than this. */
 #define ZERO_PIECE (4 * MIB)
@@ -29,7 +32,9 @@ static void make(page_index first, size_t pages) {
     head->large.pages = (uint32_t)pages;
     head->large.quarantined = 0;
     head->size_class = 0;
-    atomic_store_explicit(&head->large.marked, 0, memory_order_relaxed);
+    /* Black while marking; and the epoch tells the walk after it what was allocated since. */
+    atomic_store_explicit(&head->large.marked, barrier_is_on(), memory_order_relaxed);
+    atomic_store_explicit(&head->claim, claim_word(heap_epoch(), CLAIM_SWEPT), memory_order_relaxed);
     atomic_store_explicit(&head->kind, KIND_LEAF, memory_order_relaxed);
     atomic_store_explicit(&head->flags, 0, memory_order_relaxed);
     atomic_store_explicit(&head->use, PAGE_LARGE, memory_order_release);
@@ -58,6 +63,11 @@ void *large_alloc(struct mutator *self, size_t size, size_t alignment, enum kind
     size_t pages = bytes >> PAGE_SHIFT;
     size_t extra = alignment > PAGE_BYTES ? (alignment >> PAGE_SHIFT) - 1 : 0;
     mutator_enter(self);
+    /* The heap grows only when all that is dead was freed; a stop may come between two pieces. */
+    while (!pagerun_has_resident(pages + extra) && sweep_walk_piece()) {
+        mutator_leave(self);
+        mutator_enter(self);
+    }
     struct pagerun run = pagerun_take(pages + extra, account_growth());
     if (run.first == 0) {
         mutator_leave(self);
@@ -80,7 +90,13 @@ void *large_alloc(struct mutator *self, size_t size, size_t alignment, enum kind
         account_give(bytes);
         atomic_fetch_sub_explicit(&self->large_objects, 1, memory_order_relaxed);
         atomic_fetch_sub_explicit(&self->large_bytes, bytes, memory_order_relaxed);
-        large_free(first);
+        /* A marker may be looking at the record: then it stays, a leaf that the next sweep frees. So it does
+         * when the walk may be about to look. */
+        if (!barrier_is_on() && claim_is_of(atomic_load_explicit(&heap_page(first)->claim,
+                                                                 memory_order_relaxed), heap_epoch())) {
+            verify_taken_back((uintptr_t)object);
+            large_free(first);
+        }
         mutator_leave(self);
         errno = ENOMEM;
         return NULL;

@@ -1,40 +1,150 @@
 /*
- * One marking: roots, the markers and their end, what could not be queued. Calls marker, grey, roots, gc/os.
+ * One marking: roots, the markers and their end, what could not be queued, mutators that help. Calls marker,
+ * grey, roots, mutator (S1), gc/os.
  */
 #include "gc/mark.h"
 
 #include <string.h>
 
+#include "gc/barrier.h"
 #include "gc/heap.h"
 #include "gc/marker.h"
+#include "gc/mutator.h"
+#include "gc/os/os_cpu.h"
 #include "gc/os/os_futex.h"
 #include "gc/os/os_thread.h"
 #include "gc/os/os_time.h"
-#include "gc/roots.h"
+#include "gc/pacer.h"
 #include "gc/settings.h"
 
 #define MARKERS_MOST 64
+/* Mutators that may scan at once; others find none free and wait for these. */
+#define GUESTS_MOST 16
 /* Live bytes for each helper beside the first marker: under this the wake-up (50 us) costs more than it
  * brings. */
 #define BYTES_A_HELPER (4 * MIB)
-/* Helpers never recurse and call nothing deep. */
-#define HELPER_STACK_BYTES (64 * KIB)
+/* Helpers never recurse and call nothing deep, but a trace function is the program's. */
+#define HELPER_STACK_BYTES (256 * KIB)
+/* Objects scanned between looks at others' hunger: about 5 to 30 us. */
+#define STEP_OBJECTS 512
+/* The same where a stop waits for the end of a piece, or for the budget: about 1 to 8 us. */
+#define SHORT_STEP_OBJECTS 128
+/* How often a background marker looks whether the processors are wanted by others. */
+#define LOOK_NS INT64_C(1000000)
+/* A background marker that shares its processor works so long at a time, then sleeps for its share's sake. */
+#define SLICE_NS INT64_C(200000)
 
 static struct {
     struct marker markers[MARKERS_MOST]; /* [0] is the cycle's own thread */
+    struct marker guests[GUESTS_MOST];   /* for mutators; by who cleared its bit in guests_free */
+    _Atomic uint32_t guests_free;        /* one bit a guest; acq_rel */
     pthread_t threads[MARKERS_MOST];
     unsigned started;         /* helper threads that exist; by the cycle's thread */
-    unsigned active;          /* markers of this cycle; written before round, read after it */
+    unsigned wanted;          /* markers of this cycle when the world is stopped for all of it */
+    unsigned active;          /* markers of this round; written before round, read after it */
+    bool beside;              /* the round runs beside the program; as active */
     bool stopping;            /* as active */
-    _Atomic uint32_t round;   /* futex: a new marking, or the end; release */
+    _Atomic uint32_t round;   /* futex: a new round, or the end; release */
     _Atomic uint32_t running; /* futex: helpers that are not done yet; acq_rel */
     bool ring_last;           /* the order that the last cycle used for most */
+    _Atomic bool overflowed;  /* some page is flagged PAGE_REGREY; relaxed, read when all are dry */
+    _Atomic uint64_t work;    /* scanned bytes of this cycle; relaxed */
+    _Atomic int64_t credit;   /* scanned by background markers, not yet used up by debts; relaxed */
+    _Atomic int64_t assist_ns;    /* of this cycle; relaxed */
+    int64_t beside_ns;            /* wall time of concurrent marking in this cycle */
+    int64_t stopped_ns;           /* wall time of marking in stops */
 } marking;
 
-static void run(struct marker *m) {
+static bool ready(struct marker *m) {
+    return m->grey.top != NULL || grey_stack_init(&m->grey) == 0;
+}
+
+/* Publishes what the marker did since the last time. Background work is credit for who allocates. */
+static void publish(struct marker *m) {
+    uint64_t fresh = m->scanned_bytes - m->published_bytes;
+    m->published_bytes = m->scanned_bytes;
+    atomic_fetch_add_explicit(&marking.work, fresh, memory_order_relaxed);
+    if (!m->guest)
+        atomic_fetch_add_explicit(&marking.credit, (int64_t)fresh, memory_order_relaxed);
+    if (m->overflowed) {
+        m->overflowed = false;
+        atomic_store_explicit(&marking.overflowed, true, memory_order_relaxed);
+    }
+}
+
+/* Waits for work. false: all are dry. The marker is busy before, and after true. */
+static bool more_work(struct marker *m) {
+    switch (grey_pool_take(&m->grey)) {
+    case GREY_WORDS:
+        marker_visit_recorded(m, m->grey.words->entries, m->grey.words->count);
+        grey_words_done(&m->grey);
+        return true;
+    case GREY_OBJECTS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void donate(struct marker *m) {
+    if (grey_pool_hungry())
+        grey_pool_donate(&m->grey);
+}
+
+static void run_stopped(struct marker *m) {
     do
-        marker_drain(m);
-    while (m->parallel && grey_pool_take(&m->grey));
+        while (marker_step(m, STEP_OBJECTS))
+            donate(m);
+    while (more_work(m));
+    publish(m);
+}
+
+/* Whether the processors are wanted by more threads than there are. */
+static bool crowded(void) {
+    int runnable = os_cpu_runnable();
+    return runnable < 0 || runnable > settings.processors;
+}
+
+/* The first marker's pace where it shares a processor: its share of each slice, then sleep. */
+static void sleep_for_share(void) {
+    double share = PACER_UTILISATION * settings.processors;
+    if (share >= 1)
+        return;
+    os_time_sleep_ns((int64_t)((double)SLICE_NS * (1 - share) / share));
+}
+
+/*
+ * Beside the program. The first marker stays to the end, at its share of the time where processors are scarce;
+ * of the others the planned ones stay, and the rest leave as soon as somebody else wants the processor.
+ */
+static void run_beside(struct marker *m, unsigned index, void (*look)(void)) {
+    unsigned stay = (unsigned)pacer_workers(settings.processors).dedicated;
+    int64_t looked = os_time_mono_ns(), slice = looked;
+    bool shares = index == 0 && stay == 0 && crowded();
+    do {
+        while (marker_step(m, STEP_OBJECTS)) {
+            donate(m);
+            publish(m);
+            int64_t now = os_time_mono_ns();
+            if (now - looked >= LOOK_NS) {
+                looked = now;
+                bool many = crowded();
+                if (index != 0 && index >= stay && many) {
+                    marker_settle(m);
+                    grey_pool_leave(&m->grey, NULL);
+                    return;
+                }
+                shares = index == 0 && stay == 0 && many;
+                if (look != NULL)
+                    look();
+            }
+            if (shares && now - slice >= SLICE_NS) {
+                sleep_for_share();
+                slice = os_time_mono_ns();
+            }
+        }
+        publish(m);
+    } while (more_work(m));
 }
 
 static void *helper(void *argument) {
@@ -52,19 +162,19 @@ static void *helper(void *argument) {
         if (index >= marking.active)
             continue;
         int64_t start = os_time_thread_cpu_ns();
-        run(m);
-        m->cpu_ns = os_time_thread_cpu_ns() - start;
+        if (marking.beside)
+            run_beside(m, index, NULL);
+        else
+            run_stopped(m);
+        m->cpu_ns += os_time_thread_cpu_ns() - start;
         if (atomic_fetch_sub_explicit(&marking.running, 1, memory_order_acq_rel) == 1)
             os_futex_wake(&marking.running, 1);
     }
 }
 
-static bool ready(struct marker *m) {
-    return m->grey.top != NULL || grey_stack_init(&m->grey) == 0;
-}
-
 int mark_init(void) {
     memset(&marking, 0, sizeof marking);
+    atomic_store_explicit(&marking.guests_free, (1u << GUESTS_MOST) - 1, memory_order_relaxed);
     return ready(&marking.markers[0]) ? 0 : -1;
 }
 
@@ -89,7 +199,7 @@ void mark_prepare(uint64_t expected_live_bytes) {
         }
         n++;
     }
-    marking.active = n;
+    marking.wanted = n;
 }
 
 void mark_shutdown(void) {
@@ -99,9 +209,17 @@ void mark_shutdown(void) {
     for (unsigned i = 1; i <= marking.started; i++)
         pthread_join(marking.threads[i], NULL);
     for (unsigned i = 0; i < MARKERS_MOST; i++)
-        if (marking.markers[i].grey.top != NULL)
-            grey_stack_destroy(&marking.markers[i].grey);
+        grey_stack_destroy(&marking.markers[i].grey);
+    for (unsigned i = 0; i < GUESTS_MOST; i++) {
+        grey_stack_destroy(&marking.guests[i].grey);
+        grey_stack_destroy(&marking.guests[i].own);
+    }
     memset(&marking, 0, sizeof marking);
+}
+
+static void drain(struct marker *m) {
+    while (marker_step(m, STEP_OBJECTS)) {
+    }
 }
 
 /* Objects whose page was flagged because a queue could not grow: all marked ones of the page are scanned
@@ -115,7 +233,7 @@ static void scan_flagged(struct marker *m) {
         atomic_fetch_and_explicit(&page->flags, (uint8_t)~PAGE_REGREY, memory_order_relaxed);
         if (atomic_load_explicit(&page->use, memory_order_relaxed) == PAGE_LARGE) {
             marker_requeue(m, i, 0);
-            marker_drain(m);
+            drain(m);
             continue;
         }
         unsigned slots = atomic_load_explicit(&page->slot_count, memory_order_relaxed);
@@ -124,57 +242,242 @@ static void scan_flagged(struct marker *m) {
                             heap_marks_group(heap_marks(page, slots), slots, g);
             for (; bits != 0; bits &= bits - 1) {
                 marker_requeue(m, i, g * 64 + (unsigned)__builtin_ctzll(bits));
-                marker_drain(m);
+                drain(m);
             }
         }
     }
 }
 
-struct mark_result mark_world(void) {
-    struct mark_result result = {0};
-    struct marker *own = &marking.markers[0];
-    int64_t start = os_time_thread_cpu_ns();
-    unsigned active = marking.active;
-    bool parallel = active > 1;
-    for (unsigned i = 0; i < active; i++) {
+void mark_begin(void) {
+    grey_pool_open();
+    for (unsigned i = 0; i <= marking.started || i == 0; i++) {
         marking.markers[i].ring_order = marking.ring_last;
-        marker_begin(&marking.markers[i], parallel);
+        marking.markers[i].cpu_ns = 0;
+        marker_begin(&marking.markers[i], false);
     }
-    if (parallel) {
-        grey_pool_open(active);
+    for (unsigned i = 0; i < GUESTS_MOST; i++) {
+        marking.guests[i].ring_order = false;
+        marking.guests[i].guest = true;
+        marker_begin(&marking.guests[i], true);
+    }
+    atomic_store_explicit(&marking.overflowed, false, memory_order_relaxed);
+    atomic_store_explicit(&marking.work, 0, memory_order_relaxed);
+    atomic_store_explicit(&marking.credit, 0, memory_order_relaxed);
+    atomic_store_explicit(&marking.assist_ns, 0, memory_order_relaxed);
+    marking.beside_ns = marking.stopped_ns = 0;
+}
+
+/* The world is stopped: the caller has its processor to itself, and one clock will do. */
+static void add_stopped(struct marker *own, int64_t start) {
+    int64_t ns = os_time_mono_ns() - start;
+    own->cpu_ns += ns;
+    marking.stopped_ns += ns;
+}
+
+struct roots_size mark_roots(void) {
+    struct marker *own = &marking.markers[0];
+    int64_t start = os_time_mono_ns();
+    own->parallel = false;
+    struct roots_size size = roots_each(marker_visit_root, own);
+    barrier_each_recorded(own);
+    add_stopped(own, start);
+    return size;
+}
+
+/* Starts `active` markers; the first is the caller. */
+static void open_round(unsigned active, bool beside) {
+    while (active > 1 && !ready(&marking.markers[active - 1]))
+        active--;
+    for (unsigned i = 0; i < active; i++) {
+        marking.markers[i].parallel = beside || active > 1;
+        grey_pool_enter();
+    }
+    marking.active = active;
+    marking.beside = beside;
+    if (active > 1) {
         atomic_store_explicit(&marking.running, active - 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&marking.round, 1, memory_order_release);
         os_futex_wake(&marking.round, INT32_MAX);
     }
-    struct roots_size roots = roots_each(marker_visit_root, own);
-    run(own);
+}
+
+static void close_round(void) {
     uint32_t running;
-    while (parallel && (running = atomic_load_explicit(&marking.running, memory_order_acquire)) != 0)
+    while (marking.active > 1 &&
+           (running = atomic_load_explicit(&marking.running, memory_order_acquire)) != 0)
         os_futex_wait(&marking.running, running, -1);
-    bool overflowed = false;
-    for (unsigned i = 0; i < active; i++)
-        overflowed |= marking.markers[i].overflowed;
-    own->parallel = false;
-    while (overflowed) {
-        own->overflowed = false;
+}
+
+/* What could not be queued, until all is. */
+static void work_off_overflow(struct marker *own) {
+    while (atomic_exchange_explicit(&marking.overflowed, false, memory_order_relaxed)) {
         scan_flagged(own);
-        overflowed = own->overflowed;
+        publish(own);
     }
-    own->cpu_ns = os_time_thread_cpu_ns() - start;
+}
+
+void mark_to_end(void) {
+    struct marker *own = &marking.markers[0];
+    int64_t start = os_time_thread_cpu_ns(), clock = os_time_mono_ns();
+    open_round(marking.wanted, false);
+    run_stopped(own);
+    close_round();
+    own->parallel = false;
+    work_off_overflow(own);
+    own->cpu_ns += os_time_thread_cpu_ns() - start;
+    marking.stopped_ns += os_time_mono_ns() - clock;
+}
+
+bool mark_for(int64_t ns) {
+    struct marker *own = &marking.markers[0];
+    int64_t start = os_time_mono_ns();
+    bool dry = false, late = false;
+    own->parallel = false;
+    grey_pool_enter();
+    while (!dry && !late) {
+        while (!late && marker_step(own, SHORT_STEP_OBJECTS))
+            late = os_time_mono_ns() - start > ns;
+        if (!late)
+            dry = !more_work(own);
+    }
+    if (late)
+        grey_pool_pause();
+    publish(own);
+    add_stopped(own, start);
+    return dry && !atomic_load_explicit(&marking.overflowed, memory_order_relaxed);
+}
+
+/* How many markers start: one for each processor that nobody uses, and the planned ones. */
+static unsigned beside_markers(void) {
+    int runnable = os_cpu_runnable(); /* with this thread */
+    int idle = runnable < 0 ? 0 : settings.processors - runnable + 1;
+    int planned = pacer_workers(settings.processors).dedicated;
+    int most = (int)marking.started + 1;
+    int wanted = idle > planned ? idle : planned;
+    return (unsigned)(wanted < 1 ? 1 : wanted > most ? most : wanted);
+}
+
+void mark_beside(void (*look)(void)) {
+    struct marker *own = &marking.markers[0];
+    int64_t start = os_time_thread_cpu_ns(), clock = os_time_mono_ns();
+    do {
+        open_round(beside_markers(), true);
+        run_beside(own, 0, look);
+        close_round();
+        work_off_overflow(own);
+    } while (!grey_pool_is_dry());
+    own->cpu_ns += os_time_thread_cpu_ns() - start;
+    marking.beside_ns += os_time_mono_ns() - clock;
+}
+
+static struct marker *take_guest(void) {
+    uint32_t free = atomic_load_explicit(&marking.guests_free, memory_order_relaxed);
+    while (free != 0)
+        if (atomic_compare_exchange_weak_explicit(&marking.guests_free, &free, free & (free - 1),
+                                                  memory_order_acq_rel, memory_order_relaxed)) {
+            struct marker *m = &marking.guests[__builtin_ctz(free)];
+            if (ready(m))
+                return m;
+            atomic_fetch_or_explicit(&marking.guests_free, free & -free, memory_order_acq_rel);
+            return NULL;
+        }
+    return NULL;
+}
+
+static void give_guest(struct marker *m) {
+    atomic_fetch_or_explicit(&marking.guests_free, 1u << (m - marking.guests), memory_order_acq_rel);
+}
+
+/* One piece of work for the debt; 0 when there is none. Inside S1. */
+static int64_t assist_piece(void) {
+    struct marker *m = take_guest();
+    if (m == NULL)
+        return 0;
+    int64_t start = os_time_mono_ns();
+    uint64_t before = m->scanned_bytes;
+    int64_t extra = 0;
+    enum grey_work work = grey_pool_try(&m->grey, true);
+    if (work != GREY_DRY) {
+        if (work == GREY_WORDS) {
+            marker_visit_recorded(m, m->grey.words->entries, m->grey.words->count);
+            extra = (int64_t)(m->grey.words->count * sizeof(uintptr_t));
+            grey_words_done(&m->grey);
+        }
+        marker_step(m, SHORT_STEP_OBJECTS);
+        marker_settle(m);
+        publish(m);
+        grey_pool_leave(&m->grey, &m->own);
+        extra += (int64_t)(m->scanned_bytes - before) + 1;
+        atomic_fetch_add_explicit(&marking.assist_ns, os_time_mono_ns() - start, memory_order_relaxed);
+    }
+    give_guest(m);
+    return extra;
+}
+
+int64_t mark_assist(struct mutator *self, int64_t debt) {
+    int64_t credit = atomic_load_explicit(&marking.credit, memory_order_relaxed);
+    while (credit > 0 && debt > 0) {
+        int64_t taken = credit < debt ? credit : debt;
+        if (atomic_compare_exchange_weak_explicit(&marking.credit, &credit, credit - taken,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+            debt -= taken;
+            break;
+        }
+    }
+    while (debt > 0) {
+        mutator_enter(self);
+        int64_t done = barrier_is_on() ? assist_piece() : debt;
+        mutator_leave(self);
+        if (done == 0)
+            break;
+        debt -= done;
+    }
+    return debt;
+}
+
+void mark_note_overflow(void) {
+    atomic_store_explicit(&marking.overflowed, true, memory_order_relaxed);
+}
+
+uint64_t mark_work_done(void) {
+    return atomic_load_explicit(&marking.work, memory_order_relaxed);
+}
+
+static void add_up(const struct marker *m, struct mark_result *result, uint64_t *ring, uint64_t *stack) {
+    result->live_bytes += m->live_bytes;
+    result->scanned_bytes += m->scanned_bytes;
+    *ring += m->ring_objects;
+    *stack += m->stack_objects;
+}
+
+struct mark_result mark_result(void) {
+    struct mark_result result = {.live_bytes = barrier_flagged_bytes()};
     uint64_t ring = 0, stack = 0;
-    for (unsigned i = 0; i < active; i++) {
-        result.live_bytes += marking.markers[i].live_bytes;
+    for (unsigned i = 0; i <= marking.started || i == 0; i++) {
+        add_up(&marking.markers[i], &result, &ring, &stack);
         result.cpu_ns += marking.markers[i].cpu_ns;
-        ring += marking.markers[i].ring_objects;
-        stack += marking.markers[i].stack_objects;
     }
+    for (unsigned i = 0; i < GUESTS_MOST; i++)
+        add_up(&marking.guests[i], &result, &ring, &stack);
     if (ring + stack != 0)
         marking.ring_last = ring > stack;
-    result.stack_bytes = roots.stack_bytes;
-    result.global_bytes = roots.global_bytes;
-    result.markers = (int)active;
+    int64_t planned = (int64_t)(PACER_UTILISATION * settings.processors * (double)marking.beside_ns);
+    result.idle_ns = marking.beside_ns != 0 && result.cpu_ns > planned ? result.cpu_ns - planned : 0;
+    result.own_cpu_ns = marking.markers[0].cpu_ns;
+    result.beside_ns = marking.beside_ns;
+    result.wall_ns = marking.beside_ns + marking.stopped_ns;
+    result.assist_ns = atomic_load_explicit(&marking.assist_ns, memory_order_relaxed);
+    result.markers = (int)(marking.beside_ns != 0 ? marking.active : marking.wanted);
     result.order = mark_order_name();
     return result;
+}
+
+bool mark_found_dead(const void *object) {
+    struct heap_place place = heap_find((uintptr_t)object);
+    if (!heap_place_allocated(&place))
+        return true;
+    return !claim_is_of(atomic_load_explicit(&place.head->claim, memory_order_acquire), heap_epoch()) &&
+           !heap_place_marked(&place);
 }
 
 bool mark_is_marked(const void *object) {

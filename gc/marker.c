@@ -21,7 +21,7 @@
 /* A large object is scanned in pieces of this many words, so that its pieces can be shared and the stack
  * stays small. */
 #define PIECE_WORDS ((size_t)4096)
-/* Objects scanned between looks at other markers' hunger and at the order. */
+/* Objects marked before the order is looked at. */
 #define LOOK_EVERY 512
 /* Looks in ring order before the stack's order is sampled again. */
 #define RING_LOOKS 32
@@ -34,7 +34,7 @@ void marker_begin(struct marker *m, bool parallel) {
     m->base = heap.base;
     m->grown = atomic_load_explicit(&heap.grown, memory_order_acquire);
     m->pages = heap.pages;
-    m->live_bytes = 0;
+    m->live_bytes = m->scanned_bytes = m->published_bytes = 0;
     m->parallel = parallel;
     m->overflowed = false;
     m->fixed_order = settings.marker != MARKER_AUTO;
@@ -151,22 +151,32 @@ INLINE void found(struct marker *m, uintptr_t word, bool ring, bool parallel) {
         mark_word(m, word, parallel);
 }
 
+/*
+ * A word of an object that running threads may change: read once, whatever the compiler would rather do. Plain,
+ * since an aligned word is read whole and ThreadSanitizer is kept out (GC_NO_SANITIZE).
+ */
+INLINE uintptr_t read_word(const uintptr_t *at) {
+    uintptr_t word = *at;
+    __asm__("" : "+r"(word));
+    return word;
+}
+
 /* The last word first, so that the first is on top of the stack. */
 GC_NO_SANITIZE static void scan_words_stack(struct marker *m, const uintptr_t *from, size_t words) {
     for (size_t i = words; i-- > 0;)
-        mark_word(m, from[i], false);
+        mark_word(m, read_word(&from[i]), false);
 }
 GC_NO_SANITIZE static void scan_words_stack_parallel(struct marker *m, const uintptr_t *from, size_t words) {
     for (size_t i = words; i-- > 0;)
-        mark_word(m, from[i], true);
+        mark_word(m, read_word(&from[i]), true);
 }
 GC_NO_SANITIZE static void scan_words_ring(struct marker *m, const uintptr_t *from, size_t words) {
     for (size_t i = 0; i < words; i++)
-        ring_word(m, from[i], false);
+        ring_word(m, read_word(&from[i]), false);
 }
 GC_NO_SANITIZE static void scan_words_ring_parallel(struct marker *m, const uintptr_t *from, size_t words) {
     for (size_t i = 0; i < words; i++)
-        ring_word(m, from[i], true);
+        ring_word(m, read_word(&from[i]), true);
 }
 
 static void scan_words(struct marker *m, const uintptr_t *from, size_t words) {
@@ -184,7 +194,7 @@ GC_NO_SANITIZE void marker_visit_root(void *marker, const void *from, size_t wor
     struct marker *m = marker;
     const uintptr_t *word = from;
     for (size_t i = 0; i < words; i++) {
-        uintptr_t w = word[i];
+        uintptr_t w = read_word(&word[i]);
         if (w - m->base > m->grown)
             continue;
         mark_word(m, w, m->parallel);
@@ -199,21 +209,38 @@ GC_NO_SANITIZE static void scan_typed(struct marker *m, const struct tern_type *
                                       size_t words, size_t phase) {
     for (size_t i = 0; i < words; i++) {
         if (type_is_pointer(type, phase))
-            found(m, from[i], m->ring_order, m->parallel);
+            found(m, read_word(&from[i]), m->ring_order, m->parallel);
         if (++phase == type->words)
             phase = 0;
     }
 }
 
+/* The head record of what an entry is about. */
+static struct page *page_of(const struct marker *m, grey_entry e) {
+    struct page *page = &m->pages[(grey_address(e) - m->base) >> PAGE_SHIFT];
+    if (atomic_load_explicit(&page->use, memory_order_relaxed) == PAGE_TAIL)
+        page -= page->tail.back;
+    return page;
+}
+
+/* A trace function may take its time, and it is the program's: no mutator that only wanted memory runs it. */
+static void leave_to_own(struct marker *m, grey_entry e) {
+    if ((m->own.top != NULL || grey_stack_init(&m->own) == 0) && grey_push(&m->own, e))
+        return;
+    flag(page_of(m, e), PAGE_REGREY);
+    m->overflowed = true;
+}
+
 /* Scans words [first, first + words) of an object of `bytes` bytes at `base`. */
-GC_NO_SANITIZE static void scan_part(struct marker *m, char *base, size_t bytes, unsigned kind, size_t first,
+GC_NO_SANITIZE static void scan_part(struct marker *m, grey_entry e, char *base, size_t bytes, size_t first,
                                      size_t words) {
+    unsigned kind = grey_kind(e);
     const uintptr_t *from = (const uintptr_t *)(void *)base + first;
     if (kind == KIND_WORDS) {
         scan_words(m, from, words - (fault_is(FAULT_LAST_WORD_NOT_SCANNED) && words > 0));
         return;
     }
-    uintptr_t word = *type_word(base, bytes);
+    uintptr_t word = read_word(type_word(base, bytes));
     const struct tern_type *type = type_of_word(word);
     /* The descriptor word itself points off the heap. Whole elements only: what follows them is zero. */
     if (first + words == bytes / sizeof(uintptr_t))
@@ -225,19 +252,13 @@ GC_NO_SANITIZE static void scan_part(struct marker *m, char *base, size_t bytes,
     } else if (type->trace != NULL) {
         /* Traced as a whole, with the first piece. */
         struct tern_tracer tracer = {marker_visit, m};
-        if (first == 0)
+        if (first == 0 && m->guest)
+            leave_to_own(m, e);
+        else if (first == 0)
             type->trace(base, bytes - TYPE_WORD_BYTES, &tracer);
     } else {
         scan_typed(m, type, from, words, first % type->words);
     }
-}
-
-/* The head record of what an entry is about. */
-static struct page *page_of(const struct marker *m, grey_entry e) {
-    struct page *page = &m->pages[(grey_address(e) - m->base) >> PAGE_SHIFT];
-    if (atomic_load_explicit(&page->use, memory_order_relaxed) == PAGE_TAIL)
-        page -= page->tail.back;
-    return page;
 }
 
 /* A piece of a large object; the rest goes back on the stack first. */
@@ -252,7 +273,8 @@ static void scan_large(struct marker *m, grey_entry e) {
         words = PIECE_WORDS;
         push(m, page, grey_pack(at + PIECE_WORDS * sizeof(uintptr_t), 0, grey_kind(e)));
     }
-    scan_part(m, base, bytes, grey_kind(e), first, words);
+    m->scanned_bytes += words * sizeof(uintptr_t);
+    scan_part(m, e, base, bytes, first, words);
 }
 
 INLINE void scan(struct marker *m, grey_entry e) {
@@ -263,16 +285,17 @@ INLINE void scan(struct marker *m, grey_entry e) {
     }
     size_t bytes = sizeclass_table[class].bytes;
     char *base = (char *)grey_address(e);
+    m->scanned_bytes += bytes;
     if (likely(grey_kind(e) == KIND_WORDS) && !fault_is(FAULT_LAST_WORD_NOT_SCANNED))
         scan_words(m, (const uintptr_t *)(void *)base, bytes / sizeof(uintptr_t));
     else
-        scan_part(m, base, bytes, grey_kind(e), 0, bytes / sizeof(uintptr_t));
+        scan_part(m, e, base, bytes, 0, bytes / sizeof(uintptr_t));
 }
 
-/* Scans up to LOOK_EVERY objects. false: nothing is left. */
-static bool drain_stack(struct marker *m) {
+/* Scans up to `objects` objects. false: nothing is left. */
+static bool step_stack(struct marker *m, unsigned objects) {
     grey_entry e;
-    for (unsigned n = 0; n < LOOK_EVERY; n++) {
+    for (unsigned n = 0; n < objects; n++) {
         if (!grey_pop(&m->grey, &e))
             return false;
         scan(m, e);
@@ -295,8 +318,8 @@ static void ring_flush(struct marker *m) {
     m->objects_held = 0;
 }
 
-static bool drain_ring(struct marker *m) {
-    for (unsigned n = 0; n < LOOK_EVERY; n++) {
+static bool step_ring(struct marker *m, unsigned objects) {
+    for (unsigned n = 0; n < objects; n++) {
         grey_entry e = 0;
         if (grey_pop(&m->grey, &e))
             __builtin_prefetch((const void *)grey_address(e));
@@ -324,11 +347,9 @@ static bool drain_ring(struct marker *m) {
  * again.
  */
 static void choose_order(struct marker *m) {
-    if (m->fixed_order)
+    if (m->fixed_order || (m->marked < LOOK_EVERY && !m->ring_order))
         return;
     if (!m->ring_order) {
-        if (m->marked < LOOK_EVERY)
-            return;
         m->ring_order = m->jumps * 2 > m->marked;
         m->ring_looks = 0;
     } else if (++m->ring_looks == RING_LOOKS) {
@@ -338,16 +359,20 @@ static void choose_order(struct marker *m) {
     m->marked = m->jumps = 0;
 }
 
-void marker_drain(struct marker *m) {
-    for (;;) {
-        bool more = m->ring_order ? drain_ring(m) : drain_stack(m);
-        if (m->parallel && more && grey_pool_hungry())
-            grey_pool_donate(&m->grey);
-        if (!more)
-            break;
+void marker_settle(struct marker *m) {
+    ring_flush(m);
+}
+
+bool marker_step(struct marker *m, unsigned objects) {
+    bool more = m->ring_order ? step_ring(m, objects) : step_stack(m, objects);
+    if (more)
         choose_order(m);
-    }
-    gc_assert(m->grey.count == 0);
+    return more;
+}
+
+void marker_visit_recorded(struct marker *m, const uint64_t *words, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        mark_word(m, words[i], m->parallel);
 }
 
 void marker_requeue(struct marker *m, page_index head, unsigned slot) {
@@ -361,4 +386,19 @@ void marker_requeue(struct marker *m, page_index head, unsigned slot) {
         push(m, page,
              grey_pack((uintptr_t)heap_address(head) + (size_t)slot * page->slot_bytes, page->size_class,
                        kind));
+}
+
+uint64_t marker_mark_flagged(uintptr_t word) {
+    struct heap_place place = heap_find(word);
+    if (place.head == NULL)
+        return 0;
+    bool large = atomic_load_explicit(&place.head->use, memory_order_relaxed) == PAGE_LARGE;
+    _Atomic uint32_t *marks =
+        large ? &place.head->large.marked
+              : &heap_marks(place.head, atomic_load_explicit(&place.head->slot_count, memory_order_acquire))
+                     [place.slot / 32];
+    if (!set_bit(marks, large ? 1u : 1u << place.slot % 32, true))
+        return 0;
+    flag(place.head, PAGE_LIVE | PAGE_REGREY);
+    return place.bytes;
 }

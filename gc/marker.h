@@ -17,7 +17,11 @@ struct marker {
     uintptr_t base;
     size_t grown;
     struct page *pages;
-    uint64_t live_bytes;
+    uint64_t live_bytes;    /* of what this marker marked, in this cycle */
+    uint64_t scanned_bytes; /* of objects that it scanned, in this cycle */
+    uint64_t published_bytes; /* of those, told to the pacing (mark.c) */
+    bool guest;             /* a mutator that helps: trace functions are not run here */
+    struct grey_stack own;  /* what a guest leaves to the library's threads; made when it is needed */
     bool parallel;    /* others mark too: bits are set atomically */
     bool overflowed;  /* a push failed: some page is flagged PAGE_REGREY */
     bool ring_order;  /* what is in use now */
@@ -39,8 +43,15 @@ void marker_begin(struct marker *m, bool parallel);
 void marker_visit(void *marker, const void *from, size_t words);
 /* Words of a root: what contains the word, and what ends just before it. */
 void marker_visit_root(void *marker, const void *from, size_t words);
-/* Scans until the marker's own stack is empty; gives work away meanwhile. */
-void marker_drain(struct marker *m);
+/* Words that the barrier recorded. */
+void marker_visit_recorded(struct marker *m, const uint64_t *words, uint64_t count);
+/* Scans up to `objects` objects of the marker's own stack. false: it is empty. */
+bool marker_step(struct marker *m, unsigned objects);
+/* Everything held back in the rings goes to the stack. */
+void marker_settle(struct marker *m);
+/* Marks without a queue: the object is found again through its page's flag. For a word that could not be
+ * recorded. Returns the bytes that became live. Any thread inside S1. */
+uint64_t marker_mark_flagged(uintptr_t word);
 /* Queues an object that is marked already, so that its fields are looked at (again). */
 void marker_requeue(struct marker *m, page_index head, unsigned slot);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gc/alloc.h"
+#include "gc/barrier.h"
 #include "gc/offheap.h"
 #include "gc/os/os_thread.h"
 #include "gc/settings.h"
@@ -94,6 +95,7 @@ static void add_totals(const struct mutator *m, struct mutator_totals *out) {
 void mutator_detach(struct mutator *self) {
     gc_check(self == mutator_self, "a thread can detach only itself");
     mutator_enter(self);
+    barrier_flush(self);
     alloc_give_back(self);
     mutator_leave(self);
     mutator_block(self);

@@ -40,16 +40,30 @@ struct open_span {
     uint32_t group;   /* the group shown in the mask */
     uint32_t
         epoch; /* when the mask was taken: a cycle since then has left its slots out of the heap's bytes */
+    uint64_t shown; /* the mask as it was taken: with what it shows now it tells which slot was taken last */
+};
+
+/* The ring of a thread's barrier; gc/barrier.h has the rules. */
+#define BARRIER_RECORDS 128 /* 1 KiB: one in so many records costs a lock */
+struct barrier_buffer {
+    uintptr_t words[BARRIER_RECORDS]; /* by the owner; read by the collector when it is stopped */
+    _Atomic uint64_t published;       /* records made so far; by the owner, release after the word */
+    uint64_t read;                    /* of those, seen by the collector; by it, when the owner is stopped */
+    uint64_t recycled;                /* of those, whose place may be used again; by the owner inside S1 */
 };
 
 /* Words of the frames of mutator_block and tern_blocking_begin; sanitizers' frames are the largest. */
 #define MUTATOR_FRAME_WORDS 128
+
+#define MUTATOR_CLASS_WORDS ((SIZECLASS_COUNT + 63) / 64)
 
 enum mutator_state { MUTATOR_RUNNING, MUTATOR_BLOCKED };
 
 struct mutator {
     struct open_mask masks[KIND_COUNT][SIZECLASS_COUNT];
     struct open_span spans[KIND_COUNT][SIZECLASS_COUNT];
+    /* Which of those have a span: one bit a class. By the owner inside S1; read when it is stopped. */
+    uint64_t open_classes[KIND_COUNT][MUTATOR_CLASS_WORDS];
 
     /* The open block of pointer-free objects under 16 bytes. By the owner; read when it is stopped. */
     char *tiny_base;              /* NULL: none */
@@ -71,6 +85,9 @@ struct mutator {
 
     pid_t tid;
     struct mutator *next;   /* under mutator_list_lock */
+    struct barrier_buffer barrier;
+    int64_t assist_debt;    /* bytes allocated while marking, less those paid for; by the owner */
+    uint32_t assist_epoch;  /* of which cycle; by the owner */
     uint32_t stress_left;   /* slow paths until the next stress collection; 0: never */
     uint64_t stress_random; /* state of the generator that draws it */
 
@@ -79,6 +96,16 @@ struct mutator {
     _Atomic uint64_t tiny_objects, tiny_blocks;
     _Atomic uint64_t large_objects, large_bytes;
 };
+
+/* Calls visit for each class and kind in which the mutator has a span. It is stopped, or the caller. */
+static inline void mutator_each_span(struct mutator *m, void (*visit)(struct mutator *m, unsigned kind,
+                                                                       unsigned size_class, void *context),
+                                     void *context) {
+    for (unsigned k = 0; k < KIND_COUNT; k++)
+        for (unsigned w = 0; w < MUTATOR_CLASS_WORDS; w++)
+            for (uint64_t bits = m->open_classes[k][w]; bits != 0; bits &= bits - 1)
+                visit(m, k, w * 64 + (unsigned)__builtin_ctzll(bits), context);
+}
 
 extern _Thread_local struct mutator *mutator_self __attribute__((tls_model("initial-exec")));
 

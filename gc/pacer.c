@@ -39,7 +39,7 @@ struct pacer_out pacer_decide(const struct pacer_in *in) {
     if (out.goal < in->live_bytes) {
         out.goal = in->live_bytes;
     }
-    out.trigger = out.goal;
+    out.trigger = in->one_stop ? out.goal : pacer_trigger(in->live_bytes, out.goal, in->runway_bytes);
     return out;
 }
 
@@ -55,4 +55,73 @@ uint64_t pacer_trigger(uint64_t live_bytes, uint64_t goal_bytes, uint64_t runway
         return earliest;
     }
     return trigger > latest ? latest : trigger;
+}
+
+/* Marking is never taken to have had more of the processors than this: then the program had none of them, yet
+ * it allocated, so the clocks disagree. A hundredth left to it gives a ratio that is far beyond any trigger's
+ * bound and still a number. */
+#define UTILISATION_MOST 0.99
+
+/* The cons/mark ratio that c shows: below 0 when it shows none. Processors and time stand in both rates and
+ * cancel out; what is left is bytes against bytes, each over its side's share of the CPU. */
+static double measure(const struct pacer_cycle *c, uint64_t scan_bytes) {
+    if (c->end_bytes <= c->trigger_bytes || scan_bytes == 0) {
+        return -1;
+    }
+    double utilisation = c->background_utilisation > 0 ? c->background_utilisation : PACER_UTILISATION;
+    double idle = 0;
+    if (c->mark_ns > 0) {
+        double cpu_ns = (double)c->mark_ns * (c->procs > 1 ? c->procs : 1);
+        utilisation += c->assist_ns > 0 ? (double)c->assist_ns / cpu_ns : 0;
+        idle = c->idle_ns > 0 ? (double)c->idle_ns / cpu_ns : 0;
+    }
+    if (utilisation > UTILISATION_MOST) {
+        utilisation = UTILISATION_MOST;
+    }
+    /* Idle workers' time counts for marking, which had it, but is not taken off the program, which could have
+     * had it at any moment. */
+    return (double)(c->end_bytes - c->trigger_bytes) * (utilisation + idle) /
+           ((double)scan_bytes * (1 - utilisation));
+}
+
+void pacer_end_cycle(struct pacer *p, const struct pacer_cycle *c) {
+    p->heap_scan_bytes = c->heap_scan_bytes;
+    p->stack_scan_bytes = c->stack_scan_bytes;
+    p->global_scan_bytes = c->global_scan_bytes;
+    double now = measure(c, pacer_scan_expected(p));
+    if (now < 0) {
+        return;
+    }
+    p->cons_mark = now;
+    for (int i = 0; i < PACER_WINDOW; i++) {
+        if (p->measured[i] > p->cons_mark) {
+            p->cons_mark = p->measured[i];
+        }
+        p->measured[i] = i + 1 < PACER_WINDOW ? p->measured[i + 1] : now;
+    }
+}
+
+uint64_t pacer_scan_expected(const struct pacer *p) {
+    return add_saturating(p->heap_scan_bytes, add_saturating(p->stack_scan_bytes, p->global_scan_bytes));
+}
+
+uint64_t pacer_runway(const struct pacer *p, uint64_t scan_bytes) {
+    return pacer_to_bytes((double)scan_bytes * p->cons_mark * (1 - PACER_UTILISATION) / PACER_UTILISATION);
+}
+
+/* How far whole workers may be off PACER_UTILISATION, as a share of it. Go's maxUtilError. */
+#define PLAN_ERROR_MOST 0.3
+
+struct worker_plan pacer_workers(int procs) {
+    procs = procs > 1 ? procs : 1;
+    double wanted = procs * PACER_UTILISATION;
+    struct worker_plan plan = {.dedicated = (int)(wanted + 0.5)};
+    double error = plan.dedicated / wanted - 1;
+    if (error < -PLAN_ERROR_MOST || error > PLAN_ERROR_MOST) {
+        if (plan.dedicated > wanted) {
+            plan.dedicated--;
+        }
+        plan.fractional = (wanted - plan.dedicated) / procs;
+    }
+    return plan;
 }

@@ -317,6 +317,13 @@ struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth) {
     return out;
 }
 
+bool pagerun_has_resident(size_t pages) {
+    os_lock_acquire(&runs.lock);
+    bool has = find(false, pages) != 0;
+    os_lock_release(&runs.lock);
+    return has;
+}
+
 void pagerun_give(page_index first, size_t pages) {
     os_lock_acquire(&runs.lock);
     for (page_index i = first; i < first + pages; i++) {

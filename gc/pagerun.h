@@ -37,6 +37,9 @@ struct pagerun_growth {
  */
 struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth);
 
+/* Whether a free run of so many pages is resident now. */
+bool pagerun_has_resident(size_t pages);
+
 /* Gives back the run; its records become those of a free run. */
 void pagerun_give(page_index first, size_t pages);
 

@@ -22,6 +22,7 @@ struct settings {
     bool verify;                       /* gcverify */
     uint32_t stress;                   /* collect at every N-th allocation slow path; 0: never */
     uint64_t seed;                     /* of stress */
+    bool concurrent;       /* marking runs beside the program, which stores through the barrier */
     bool cooperative;                  /* stop at polls, no signal */
     int signal;                        /* that stops threads */
     bool huge_pages;

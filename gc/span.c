@@ -1,6 +1,7 @@
 /* See span.h. Calls heap and quarantine. */
 #include "gc/span.h"
 
+#include "gc/fault.h"
 #include "gc/quarantine.h"
 
 int span_make(page_index first, unsigned size_class, enum kind kind) {
@@ -59,20 +60,28 @@ void span_publish(page_index head, uint32_t epoch, enum claim_state state) {
     atomic_store_explicit(&heap_page(head)->claim, claim_word(epoch, state), memory_order_release);
 }
 
-uint64_t span_take_group(page_index head, unsigned group) {
-    unsigned slots = span_slots(head);
-    _Atomic uint64_t *allocated = &heap_allocated(head)[group];
-    uint64_t taken = atomic_load_explicit(allocated, memory_order_relaxed);
-    uint64_t bits = ~taken & page_group_valid(slots, group);
+uint64_t span_free_slots(page_index head, unsigned group) {
+    uint64_t taken = atomic_load_explicit(&heap_allocated(head)[group], memory_order_relaxed);
     if (heap.quarantine != NULL)
-        bits &= ~heap_quarantine(head)[group];
+        taken |= heap_quarantine(head)[group];
+    return ~taken & page_group_valid(span_slots(head), group);
+}
+
+uint64_t span_take_group(page_index head, unsigned group, bool marking) {
+    unsigned slots = span_slots(head);
+    uint64_t bits = span_free_slots(head, group);
     if (bits == 0)
         return 0;
+    _Atomic uint64_t *allocated = &heap_allocated(head)[group];
     _Atomic uint32_t *marks = heap_marks(heap_page(head), slots);
     uint64_t marked = heap_marks_group(marks, slots, group);
     gc_assert((marked & bits) == bits);
-    heap_marks_group_set(marks, slots, group, marked & ~bits);
-    atomic_store_explicit(allocated, taken | bits, memory_order_relaxed);
+    if (marking && !fault_is(FAULT_WHITE_ALLOCATION))
+        atomic_fetch_or_explicit(&heap_page(head)->flags, PAGE_LIVE, memory_order_relaxed);
+    else
+        heap_marks_group_set(marks, slots, group, marked & ~bits);
+    atomic_store_explicit(allocated, atomic_load_explicit(allocated, memory_order_relaxed) | bits,
+                          memory_order_release);
     return bits;
 }
 
@@ -81,8 +90,8 @@ void span_give_back(page_index head, unsigned group, uint64_t bits) {
     _Atomic uint64_t *allocated = &heap_allocated(head)[group];
     uint64_t taken = atomic_load_explicit(allocated, memory_order_relaxed);
     gc_assert((taken & bits) == bits);
-    _Atomic uint32_t *marks = heap_marks(heap_page(head), slots);
-    heap_marks_group_set(marks, slots, group, heap_marks_group(marks, slots, group) | bits);
+    /* Markers may set bits of the same words meanwhile. */
+    heap_marks_group_or(heap_marks(heap_page(head), slots), slots, group, bits);
     atomic_store_explicit(allocated, taken & ~bits, memory_order_relaxed);
 }
 

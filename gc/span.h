@@ -25,8 +25,13 @@ bool span_claim(page_index head, uint32_t epoch, enum claim_state from, enum cla
 /* Ends a claim, publishing with release what was done under it. */
 void span_publish(page_index head, uint32_t epoch, enum claim_state state);
 
-/* The free slots of a group become allocated and belong to the caller's mask. 0: none is free. */
-uint64_t span_take_group(page_index head, unsigned group);
+/* The slots of a group that may be handed out. */
+uint64_t span_free_slots(page_index head, unsigned group);
+/*
+ * The free slots of a group become allocated and belong to the caller's mask. 0: none is free. While marking they
+ * become black: they keep their sealed mark, and the span counts as live.
+ */
+uint64_t span_take_group(page_index head, unsigned group, bool marking);
 /* The slots `bits` of a group, unused, become free again. */
 void span_give_back(page_index head, unsigned group, uint64_t bits);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gc/os/os_futex.h"
 #include "gc/settings.h"
 
 static struct stats_cycles now;
@@ -14,17 +15,22 @@ void stats_init(int64_t start_ns) {
     now.start_ns = start_ns;
 }
 
-uint64_t stats_add(const struct stats_one *one) {
+void stats_stop(int64_t pause_ns, int64_t stopping_ns) {
+    os_lock_acquire(&lock);
+    histogram_add(&now.pauses, (uint64_t)pause_ns);
+    if ((uint64_t)stopping_ns > now.stopping_max_ns)
+        now.stopping_max_ns = (uint64_t)stopping_ns;
+    os_lock_release(&lock);
+}
+
+uint64_t stats_add(const struct cycle_report *report) {
     os_lock_acquire(&lock);
     uint64_t number = ++now.collections;
-    now.forced += one->forced;
-    histogram_add(&now.pauses, (uint64_t)one->pause_ns);
-    if ((uint64_t)one->stopping_ns > now.stopping_max_ns)
-        now.stopping_max_ns = (uint64_t)one->stopping_ns;
-    now.stop_cpu_ns += one->stop_cpu_ns;
-    now.mark_cpu_ns += one->mark_cpu_ns;
-    now.sweep_cpu_ns += one->sweep_cpu_ns;
-    now.other_cpu_ns += one->other_cpu_ns;
+    now.forced += report->forced;
+    now.stop_cpu_ns += report->stop_cpu_ns;
+    now.mark_cpu_ns += report->mark_cpu_ns + report->assist_ns;
+    now.sweep_cpu_ns += report->sweep_cpu_ns;
+    now.other_cpu_ns += report->other_cpu_ns;
     os_lock_release(&lock);
     return number;
 }

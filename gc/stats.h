@@ -5,7 +5,7 @@
 #ifndef GC_STATS_H
 #define GC_STATS_H
 
-#include "gc/cycle.h"
+#include "gc/report.h"
 #include "gc/histogram.h"
 
 struct stats_cycles {
@@ -20,13 +20,10 @@ struct stats_cycles {
 
 void stats_init(int64_t start_ns);
 
-struct stats_one {
-    bool forced;
-    int64_t pause_ns, stopping_ns;
-    int64_t stop_cpu_ns, mark_cpu_ns, sweep_cpu_ns, other_cpu_ns;
-};
+/* Adds one stop: how long, and how long until all were stopped. Any thread that is not inside S1. */
+void stats_stop(int64_t pause_ns, int64_t stopping_ns);
 /* Adds a cycle. Returns its number. */
-uint64_t stats_add(const struct stats_one *one);
+uint64_t stats_add(const struct cycle_report *report);
 /* The total went over the limit by `bytes`; returns how many times it has, this one included. */
 uint64_t stats_limit_passed(uint64_t bytes);
 void stats_limiter_skipped(void);

@@ -8,37 +8,49 @@
 #include "gc/large.h"
 #include "gc/mutator.h"
 #include "gc/os/os_futex.h"
-#include "gc/os/os_thread.h"
 #include "gc/os/os_time.h"
 #include "gc/pagerun.h"
 #include "gc/quarantine.h"
 #include "gc/scavenge.h"
 #include "gc/settings.h"
+#include "gc/sizeclass.h"
 #include "gc/span.h"
 
-/* Sweeping and madvise call nothing deep. */
-#define SWEEPER_STACK_BYTES (64 * KIB)
+/* Page records walked at a time: 8 KiB of them, about 10 us. */
+#define PIECE_PAGES 128
+/* Unswept spans that are worth a turn of the background thread (5 us): fewer are swept when they are needed. */
+#define BACKGROUND_SPANS 64
+/* A heap of so many pages (64 MiB) is walked by who ran the cycle: in about 100 us. */
+#define WALK_NOW_PAGES 8192
+/* Before sweep_open there is no piece to take. */
+#define NOT_OPEN (UINT32_MAX / 2)
 
 static struct {
-    pthread_t thread;
-    bool started;
-    _Atomic uint32_t turn;    /* futex: work, or the end; release */
-    _Atomic uint32_t allowed; /* 1: may sweep; seq_cst with active */
+    _Atomic uint32_t next;   /* page record where the next piece begins; release by sweep_open */
+    page_index end;          /* of the walk; in the stop */
+    _Atomic uint32_t walkers; /* inside a piece; acq_rel: who reads 0 sees what they did */
+    _Atomic uint64_t listed; /* spans; relaxed */
+    _Atomic bool finished;   /* everything is swept; relaxed */
+} walk = {.finished = true};
+
+static struct {
+    _Atomic uint32_t allowed; /* 1: the background may sweep; seq_cst with active */
     _Atomic uint32_t active;  /* 1: between looking at allowed and being done with a piece; seq_cst */
-    _Atomic uint32_t stopping;
-    _Atomic int64_t cpu_ns;
+    _Atomic int64_t cpu_ns; /* of the background; relaxed */
     uint64_t start_heap,
         start_pages; /* heap and page bytes when the last cycle started; under active/allowed */
 } sweeper;
 
-static void sweep_large(page_index i, struct sweep_walk *walk) {
+/* Nobody else has the object: it is of the former epoch, and the piece is this thread's. */
+static void sweep_large(page_index i, uint32_t epoch) {
     struct page *page = heap_page(i);
-    size_t pages = page->large.pages;
     if (page->large.quarantined) {
         quarantine_large_check(i);
     } else if (atomic_load_explicit(&page->large.marked, memory_order_relaxed) != 0) {
+        size_t pages = page->large.pages;
         atomic_store_explicit(&page->large.marked, 0, memory_order_relaxed);
         atomic_store_explicit(&page->flags, 0, memory_order_relaxed);
+        atomic_store_explicit(&page->claim, claim_word(epoch, CLAIM_SWEPT), memory_order_release);
         if (fault_is(FAULT_LARGE_TAIL_FREED) && pages > 1)
             pagerun_give(i + (page_index)pages - 1, 1);
         return;
@@ -46,77 +58,113 @@ static void sweep_large(page_index i, struct sweep_walk *walk) {
         quarantine_large(i);
         return;
     }
-    walk->freed_bytes += (uint64_t)pages << PAGE_SHIFT;
     large_free(i);
 }
 
-static void sweep_small(page_index i, struct sweep_walk *walk) {
+/* Spans of one class and kind, linked, that wait to be listed together: a lock for each would cost more. */
+struct chain {
+    page_index first, last;
+};
+
+static void flush(struct chain *chain) {
+    if (chain->first != 0)
+        central_list_unswept(chain->first, chain->last);
+    chain->first = chain->last = 0;
+}
+
+static void add(struct chain *chain, page_index i) {
+    struct page *page = heap_page(i), *first = heap_page(chain->first);
+    if (chain->first != 0 &&
+        (first->size_class != page->size_class || atomic_load_explicit(&first->kind, memory_order_relaxed) !=
+                                                      atomic_load_explicit(&page->kind, memory_order_relaxed)))
+        flush(chain);
+    page->next = chain->first;
+    chain->first = i;
+    if (chain->last == 0)
+        chain->last = i;
+    atomic_fetch_add_explicit(&walk.listed, 1, memory_order_relaxed);
+}
+
+/* A span of the former epoch that nobody owns. */
+static void sweep_small(page_index i, uint32_t epoch, struct chain *chain) {
     struct page *page = heap_page(i);
-    if (claim_state_of(atomic_load_explicit(&page->claim, memory_order_acquire)) == CLAIM_OWNED)
-        return;
     bool live = (atomic_load_explicit(&page->flags, memory_order_relaxed) & PAGE_LIVE) != 0;
     /* Under gcverify even dead spans are swept slot by slot: what they held is poisoned and quarantined. */
     if (live || heap.quarantine != NULL) {
-        central_list_unswept(i);
-        walk->unswept++;
+        add(chain, i);
         return;
     }
-    uint64_t pages = sizeclass_table[page->size_class].pages;
-    walk->freed_bytes += pages << PAGE_SHIFT;
-    span_publish(i, heap_epoch(), CLAIM_FREEING);
+    size_t pages = sizeclass_table[page->size_class].pages;
+    span_publish(i, epoch, CLAIM_FREEING);
     span_unmake(i);
     pagerun_give(i, pages);
 }
 
-static void sweep_owned(void) {
-    for (struct mutator *m = mutator_list; m != NULL; m = m->next)
-        for (unsigned k = 0; k < KIND_COUNT; k++)
-            for (unsigned c = 1; c < SIZECLASS_COUNT; c++) {
-                const struct open_span *span = &m->spans[k][c];
-                if (span->index != 0)
-                    central_sweep_owned(span->index, span->group,
-                                        atomic_load_explicit(&m->masks[k][c].bits, memory_order_relaxed));
-            }
-}
-
-static size_t length(page_index i) {
-    const struct page *page = heap_page(i);
-    switch (atomic_load_explicit(&page->use, memory_order_relaxed)) {
-    case PAGE_FREE:
-        return page->run.pages;
-    case PAGE_SMALL:
-        return sizeclass_table[page->size_class].pages;
-    case PAGE_LARGE:
-        return page->large.pages;
-    default:
-        return 1;
-    }
-}
-
-struct sweep_walk sweep_walk(void) {
-    struct sweep_walk walk = {0, 0};
-    page_index end = (page_index)(atomic_load_explicit(&heap.grown, memory_order_relaxed) >> PAGE_SHIFT);
-    central_reset();
-    for (page_index i = 1, next; i < end; i = next) {
+/*
+ * Threads take and make pages meanwhile: a record is looked at only when it is a head, and only of the former
+ * epoch, and such a head changes by this walk alone (or its owner, which then claims it for this epoch).
+ */
+static void walk_pages(page_index from, page_index to) {
+    uint32_t epoch = heap_epoch();
+    struct chain chain = {0, 0};
+    for (page_index i = from; i < to; i++) {
         struct page *page = heap_page(i);
-        next = i + (page_index)length(i);
-        /* Freeing merges runs: the free run that follows is passed over while its first record still says its
-         * length. */
-        if (next < end && atomic_load_explicit(&heap_page(next)->use, memory_order_relaxed) == PAGE_FREE)
-            next += heap_page(next)->run.pages;
-        switch (atomic_load_explicit(&page->use, memory_order_relaxed)) {
-        case PAGE_SMALL:
-            sweep_small(i, &walk);
-            break;
-        case PAGE_LARGE:
-            sweep_large(i, &walk);
-            break;
-        default:
-            break;
-        }
+        unsigned use = atomic_load_explicit(&page->use, memory_order_acquire);
+        if (use != PAGE_SMALL && use != PAGE_LARGE)
+            continue;
+        uint32_t claim = atomic_load_explicit(&page->claim, memory_order_acquire);
+        if (claim_is_of(claim, epoch) || claim_state_of(claim) == CLAIM_OWNED)
+            continue;
+        if (use == PAGE_LARGE)
+            sweep_large(i, epoch);
+        else
+            sweep_small(i, epoch, &chain);
     }
-    sweep_owned();
-    return walk;
+    flush(&chain);
+}
+
+void sweep_reset(void) {
+    gc_check(walk.end == 0 || atomic_load_explicit(&walk.walkers, memory_order_acquire) == 0,
+             "the world stopped in the middle of a sweep");
+    central_reset();
+    walk.end = (page_index)(atomic_load_explicit(&heap.grown, memory_order_relaxed) >> PAGE_SHIFT);
+    atomic_store_explicit(&walk.next, NOT_OPEN, memory_order_relaxed);
+    atomic_store_explicit(&walk.listed, 0, memory_order_relaxed);
+    atomic_store_explicit(&walk.finished, false, memory_order_relaxed);
+}
+
+void sweep_open(void) {
+    central_decided();
+    atomic_store_explicit(&walk.next, 1, memory_order_release);
+}
+
+bool sweep_walk_piece(void) {
+    uint32_t seen = atomic_load_explicit(&walk.next, memory_order_relaxed);
+    if (seen >= walk.end)
+        return false;
+    atomic_fetch_add_explicit(&walk.walkers, 1, memory_order_acq_rel);
+    uint32_t from = atomic_fetch_add_explicit(&walk.next, PIECE_PAGES, memory_order_acq_rel);
+    bool mine = from < walk.end;
+    if (mine)
+        walk_pages(from, walk.end - from < PIECE_PAGES ? walk.end : from + PIECE_PAGES);
+    atomic_fetch_sub_explicit(&walk.walkers, 1, memory_order_acq_rel);
+    return mine;
+}
+
+static void walk_rest(void) {
+    while (sweep_walk_piece()) {
+    }
+    while (atomic_load_explicit(&walk.walkers, memory_order_acquire) != 0)
+        os_cpu_relax();
+}
+
+void sweep_owned(void) {
+    for (struct mutator *m = mutator_list; m != NULL; m = m->next)
+        central_sweep_owned(m);
+}
+
+bool sweep_is_finished(void) {
+    return atomic_load_explicit(&walk.finished, memory_order_relaxed);
 }
 
 /* One piece of background work; false when there is none. */
@@ -124,7 +172,7 @@ static bool work(void) {
     bool more = false;
     atomic_store_explicit(&sweeper.active, 1, memory_order_seq_cst);
     if (atomic_load_explicit(&sweeper.allowed, memory_order_seq_cst) != 0)
-        more = central_sweep_one();
+        more = sweep_walk_piece() || central_sweep_one();
     atomic_store_explicit(&sweeper.active, 0, memory_order_seq_cst);
     return more;
 }
@@ -142,9 +190,13 @@ static struct scavenge_in scavenge_now(void) {
     };
 }
 
-bool sweep_has_excess(void) {
+bool sweep_walk_now_or_later(bool background) {
+    if (background && walk.end > WALK_NOW_PAGES)
+        return true;
+    walk_rest();
     struct scavenge_in in = scavenge_now();
-    return scavenge_excess(&in) != 0;
+    return atomic_load_explicit(&walk.listed, memory_order_relaxed) >= BACKGROUND_SPANS ||
+           scavenge_excess(&in) != 0;
 }
 
 static void scavenge(void) {
@@ -158,34 +210,20 @@ static void scavenge(void) {
     atomic_store_explicit(&sweeper.active, 0, memory_order_seq_cst);
 }
 
-static void *run(void *argument) {
-    (void)argument;
-    uint32_t turn = 0;
-    for (;;) {
-        os_futex_wait(&sweeper.turn, turn, -1);
-        turn = atomic_load_explicit(&sweeper.turn, memory_order_acquire);
-        if (atomic_load_explicit(&sweeper.stopping, memory_order_acquire) != 0)
-            return NULL;
-        while (work()) {
-        }
-        scavenge();
-        atomic_store_explicit(&sweeper.cpu_ns, os_time_thread_cpu_ns(), memory_order_relaxed);
+void sweep_background(void) {
+    int64_t start = os_time_thread_cpu_ns();
+    while (work()) {
     }
+    scavenge();
+    atomic_fetch_add_explicit(&sweeper.cpu_ns, os_time_thread_cpu_ns() - start, memory_order_relaxed);
 }
 
-void sweep_prepare(void) {
-    if (sweeper.started)
-        return;
-    atomic_store_explicit(&sweeper.stopping, 0, memory_order_relaxed);
-    sweeper.started = os_thread_start(&sweeper.thread, "tern-sweep", SWEEPER_STACK_BYTES, run, NULL) == 0;
+int64_t sweep_background_cpu_ns(void) {
+    return atomic_load_explicit(&sweeper.cpu_ns, memory_order_relaxed);
 }
 
-void sweep_begin(void) {
-    if (!sweeper.started)
-        return;
+void sweep_allow(void) {
     atomic_store_explicit(&sweeper.allowed, 1, memory_order_seq_cst);
-    atomic_fetch_add_explicit(&sweeper.turn, 1, memory_order_release);
-    os_futex_wake(&sweeper.turn, 1);
 }
 
 void sweep_finish(void) {
@@ -193,23 +231,10 @@ void sweep_finish(void) {
     /* The piece that it is at is one span or one return of memory. */
     while (atomic_load_explicit(&sweeper.active, memory_order_seq_cst) != 0)
         os_cpu_relax();
+    walk_rest();
     central_sweep_finish();
+    atomic_store_explicit(&walk.finished, true, memory_order_relaxed);
     uint64_t heap_now = account_heap();
     sweeper.start_heap = heap_now > 0 ? heap_now : 1; /* 0 would say that there has been no cycle */
     sweeper.start_pages = pagerun_used_bytes();
-}
-
-void sweep_shutdown(void) {
-    if (!sweeper.started)
-        return;
-    sweep_finish();
-    atomic_store_explicit(&sweeper.stopping, 1, memory_order_release);
-    atomic_fetch_add_explicit(&sweeper.turn, 1, memory_order_release);
-    os_futex_wake(&sweeper.turn, 1);
-    pthread_join(sweeper.thread, NULL);
-    sweeper.started = false;
-}
-
-int64_t sweep_background_cpu_ns(void) {
-    return atomic_load_explicit(&sweeper.cpu_ns, memory_order_relaxed);
 }

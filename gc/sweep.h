@@ -1,33 +1,39 @@
 /*
- * After marking: the walk over all page records that frees what is wholly dead and lists the rest for lazy
- * sweeping, and the thread that sweeps in the background. Owns that thread.
+ * After marking: the walk over all page records that frees what is wholly dead and lists the rest, the spans that
+ * are swept when they are needed, and returning memory. Owns the walk's place.
+ *
+ * In the end stop sweep_reset; when the tables are done, sweep_open; then the cycle's thread, and every allocation
+ * that finds nothing, walk a piece at a time. sweep_finish ends it all before the next start.
  */
 #ifndef GC_SWEEP_H
 #define GC_SWEEP_H
 
 #include "gc/base.h"
 
-struct sweep_walk {
-    uint64_t unswept;     /* spans left to be swept lazily */
-    uint64_t freed_bytes; /* pages given back to the free runs */
-};
+/* Marking is over and the epoch advanced: nothing may be swept until sweep_open. World stopped. */
+void sweep_reset(void);
+/* The tables are done. Cycle lock held. */
+void sweep_open(void);
+/* Walks one piece: about 10 us. false: nothing is left that others are not at. Inside S1, or no mutator. */
+bool sweep_walk_piece(void);
 /*
- * Frees dead large objects and spans without a marked object, large ones being whole runs; lists other spans
- * as unswept; sweeps spans that threads own. World stopped, epoch advanced.
+ * Walks what is left, or leaves it to the background where it is much. No mutator, or a blocked one; cycle lock
+ * held. Returns whether the background has something to do.
  */
-struct sweep_walk sweep_walk(void);
+bool sweep_walk_now_or_later(bool background);
+/* Sweeps spans that their stopped owners have not used since. World stopped, all else swept. */
+void sweep_owned(void);
 
-/* Starts the background thread if there is none yet; depth 0, world running. */
-void sweep_prepare(void);
-/* Whether the policy wants memory returned. Cycle lock held, the background thread not let go yet. */
-bool sweep_has_excess(void);
-/* Lets the background thread sweep, then return excess memory. World running. */
-void sweep_begin(void);
-/* Keeps it from sweeping, and returns when it is not: then finishes what is left. Blocked, cycle lock held.
- */
+/* Lets the background sweep, then return excess memory. World running. */
+void sweep_allow(void);
+/* The background's part: sweeps and returns memory while it is allowed to. */
+void sweep_background(void);
+/* Keeps the background from sweeping, and returns when it is not: then finishes what is left. Blocked or no
+ * mutator, cycle lock held. */
 void sweep_finish(void);
-void sweep_shutdown(void);
-/* CPU ns of the background thread so far. */
+/* CPU ns that the background spent on it so far. */
 int64_t sweep_background_cpu_ns(void);
+/* Whether everything is swept; racy unless the cycle lock is held. */
+bool sweep_is_finished(void);
 
 #endif

@@ -22,6 +22,7 @@
 #include "gc/os/os_signal.h"
 #include "gc/pagerun.h"
 #include "gc/roots.h"
+#include "gc/settings.h"
 #include "gc/span.h"
 #include "gc/type.h"
 
@@ -36,14 +37,20 @@ struct object {
     unsigned slot;
 };
 
+/* One bit for each 8 bytes of heap. */
+struct bitmap {
+    uint64_t *bits;
+    size_t words;      /* as of the last clearing */
+    size_t words_most; /* that there is room for */
+};
+
 static struct {
     uint32_t cycle;  /* its number: the epoch at its start */
-    uint64_t *seen;  /* objects reachable in the last snapshot, by their first byte */
-    uint64_t *open;  /* slots that open masks show */
+    struct bitmap seen; /* objects reachable in the last snapshot, by their first byte */
+    struct bitmap open; /* slots that open masks show */
+    struct bitmap fresh; /* objects that may not be zeroed yet */
     uintptr_t *todo; /* objects seen and not looked into yet */
     size_t count, capacity;
-    size_t words;      /* of the two bitmaps, as of the last snapshot */
-    size_t words_most; /* that there is room for */
     const char *root;  /* the kind of root that is being visited */
     pid_t thread;      /* whose root it is, or 0 */
     bool blame;        /* roots are visited again to find the one that the marker missed */
@@ -51,19 +58,34 @@ static struct {
 
 static const char *const kind_names[KIND_COUNT] = {"leaf", "words", "typed", "traced", "tiny block"};
 
-static bool bit(const uint64_t *bits, uintptr_t base) {
+/* Where the heap has grown since the map was cleared, nothing is set. */
+static bool bit(const struct bitmap *map, uintptr_t base) {
     size_t i = (base - heap.base) / 8;
-    return bits[i / 64] >> i % 64 & 1;
+    return i / 64 < map->words && (map->bits[i / 64] >> i % 64 & 1);
 }
 
-static void set_bit(uint64_t *bits, uintptr_t base) {
+static void set_bit(struct bitmap *map, uintptr_t base) {
     size_t i = (base - heap.base) / 8;
-    bits[i / 64] |= UINT64_C(1) << i % 64;
+    map->bits[i / 64] |= UINT64_C(1) << i % 64;
 }
 
-static void clear_bit(uint64_t *bits, uintptr_t base) {
+static void clear_bit(struct bitmap *map, uintptr_t base) {
     size_t i = (base - heap.base) / 8;
-    bits[i / 64] &= ~(UINT64_C(1) << i % 64);
+    if (i / 64 < map->words)
+        map->bits[i / 64] &= ~(UINT64_C(1) << i % 64);
+}
+
+/* Empties the map, with room for the heap as it is now. */
+static void clear_map(struct bitmap *map) {
+    size_t words = atomic_load_explicit(&heap.grown, memory_order_relaxed) / (8 * 64) + 1;
+    if (words > map->words_most) {
+        offheap_free(map->bits);
+        map->bits = offheap_alloc(words * sizeof(uint64_t));
+        gc_check(map->bits != NULL, "gcverify ran out of memory");
+        map->words_most = words;
+    }
+    memset(map->bits, 0, words * sizeof(uint64_t));
+    map->words = words;
 }
 
 static struct object look_up(uintptr_t word) {
@@ -227,9 +249,9 @@ static _Noreturn void blame_root(const struct object *o, uintptr_t at) {
 static void reach(uintptr_t word, size_t offset, const struct object *holder) {
     (void)offset, (void)holder;
     struct object o = look_up(word);
-    if (o.base == 0 || bit(verify.open, o.base) || bit(verify.seen, o.base))
+    if (o.base == 0 || bit(&verify.open, o.base) || bit(&verify.seen, o.base))
         return;
-    set_bit(verify.seen, o.base);
+    set_bit(&verify.seen, o.base);
     push(o.base);
 }
 
@@ -239,7 +261,7 @@ static void reach_root(uintptr_t word, uintptr_t at) {
         return;
     }
     struct object o = look_up(word);
-    if (o.base != 0 && bit(verify.seen, o.base) && !is_marked(&o))
+    if (o.base != 0 && bit(&verify.seen, o.base) && !is_marked(&o))
         blame_root(&o, at);
 }
 
@@ -353,15 +375,15 @@ static void note_open_slot(uintptr_t slot, const struct mutator *m, unsigned kin
     struct object o = look_up(slot);
     if (o.base != slot || o.kind != kind)
         bad_slot(slot, m, open_slot, " is no allocated slot of the mask's kind: two objects would overlap");
-    if (bit(verify.open, slot))
+    if (bit(&verify.open, slot))
         bad_slot(slot, m, open_slot, " is in another open mask too: it would be handed out twice");
-    set_bit(verify.open, slot);
+    set_bit(&verify.open, slot);
 }
 
 /* What was seen in the last snapshot is still allocated. */
 static void check_survivors(void) {
-    for (size_t i = 0; i < verify.words; i++)
-        for (uint64_t bits = verify.seen[i]; bits != 0; bits &= bits - 1) {
+    for (size_t i = 0; i < verify.seen.words; i++)
+        for (uint64_t bits = verify.seen.bits[i]; bits != 0; bits &= bits - 1) {
             uintptr_t base = heap.base + (i * 64 + (size_t)__builtin_ctzll(bits)) * 8;
             if (look_up(base).base == base)
                 continue;
@@ -374,46 +396,58 @@ static void check_survivors(void) {
         }
 }
 
-static void make_room(void) {
-    size_t words = atomic_load_explicit(&heap.grown, memory_order_relaxed) / (8 * 64) + 1;
-    if (words > verify.words_most) {
-        offheap_free(verify.seen);
-        offheap_free(verify.open);
-        verify.seen = offheap_alloc(words * sizeof(uint64_t));
-        verify.open = offheap_alloc(words * sizeof(uint64_t));
-        gc_check(verify.seen != NULL && verify.open != NULL, "gcverify ran out of memory");
-        verify.words_most = words;
-    }
-    memset(verify.seen, 0, words * sizeof(uint64_t));
-    memset(verify.open, 0, words * sizeof(uint64_t));
-    verify.words = words;
+/*
+ * The slot that a mask gave last, when the signal found its owner running: it may not be zeroed yet, and what was in
+ * it before leads anywhere. A thread that stopped in a call of its own has zeroed what it has.
+ */
+static void note_last_slot(struct mutator *m, unsigned kind, unsigned size_class, void *unused) {
+    (void)unused;
+    const struct open_span *span = &m->spans[kind][size_class];
+    uint64_t given =
+        span->shown & ~atomic_load_explicit(&m->masks[kind][size_class].bits, memory_order_relaxed);
+    if (given == 0 || m->context == NULL)
+        return;
+    unsigned last = 63u - (unsigned)__builtin_clzll(given);
+    set_bit(&verify.fresh, (uintptr_t)m->masks[kind][size_class].base + last * sizeclass_table[size_class].bytes);
+}
+
+/* Where marking stops the world for all of it the marker sees the same old words, and follows them too. */
+static void note_fresh(void) {
+    clear_map(&verify.fresh);
+    if (settings.concurrent)
+        for (struct mutator *m = mutator_list; m != NULL; m = m->next)
+            mutator_each_span(m, note_last_slot, NULL);
 }
 
 void verify_snapshot(void) {
     verify.cycle = heap_epoch();
     check_survivors();
-    make_room();
+    clear_map(&verify.seen);
+    clear_map(&verify.open);
     verify.count = 0;
     verify.blame = false;
     each_open_slot(note_open_slot);
+    note_fresh();
     all_roots();
     while (verify.count != 0) {
         struct object o = look_up(verify.todo[--verify.count]);
-        each_pointer(&o, reach);
+        if (!bit(&verify.fresh, o.base))
+            each_pointer(&o, reach);
     }
 }
 
 void verify_forget(void) {
-    offheap_free(verify.seen);
-    offheap_free(verify.open);
+    offheap_free(verify.seen.bits);
+    offheap_free(verify.open.bits);
+    offheap_free(verify.fresh.bits);
     offheap_free(verify.todo);
     memset(&verify, 0, sizeof verify);
 }
 
 /* Objects that marked ones lead to were looked at before this: what is missing is missing from a root on. */
 static void check_snapshot(void) {
-    for (size_t i = 0; i < verify.words; i++)
-        for (uint64_t bits = verify.seen[i]; bits != 0; bits &= bits - 1) {
+    for (size_t i = 0; i < verify.seen.words; i++)
+        for (uint64_t bits = verify.seen.bits[i]; bits != 0; bits &= bits - 1) {
             struct object o = look_up(heap.base + (i * 64 + (size_t)__builtin_ctzll(bits)) * 8);
             if (is_marked(&o))
                 continue;
@@ -478,7 +512,7 @@ static void check_object(const struct object *o) {
         return;
     if (atomic_load_explicit(&o->head->use, memory_order_relaxed) == PAGE_LARGE)
         check_large(o);
-    if (!bit(verify.open, o->base))
+    if (!bit(&verify.open, o->base) && !bit(&verify.fresh, o->base))
         each_pointer(o, check_pointer);
 }
 
@@ -507,7 +541,16 @@ static void check_owned(const struct mutator *m) {
         }
 }
 
+void verify_taken_back(uintptr_t base) {
+    if (settings.verify)
+        clear_bit(&verify.seen, base);
+}
+
 void verify_marked(void) {
+    /* Threads have used masks up and taken others since the snapshot. */
+    clear_map(&verify.open);
+    each_open_slot(note_open_slot);
+    note_fresh();
     for (const struct mutator *m = mutator_list; m != NULL; m = m->next) {
         check_owned(m);
         if (m->tiny_base != NULL)
@@ -538,7 +581,7 @@ static void check_whole(const struct object *o) {
     if (atomic_load_explicit(&o->head->use, memory_order_relaxed) != PAGE_LARGE)
         return;
     check_large(o);
-    clear_bit(verify.seen, o->base);
+    clear_bit(&verify.seen, o->base);
 }
 
 void verify_swept(void) {

@@ -6,7 +6,9 @@
 #ifndef GC_VERIFY_H
 #define GC_VERIFY_H
 
-/* World stopped, before marking: notes all that is reachable. */
+#include <stdint.h>
+
+/* World stopped, before marking, what masks show blackened: notes all that is reachable. */
 void verify_snapshot(void);
 /*
  * World stopped, after marking, before the epoch advances: everything in the snapshot is marked, no marked
@@ -14,10 +16,12 @@ void verify_snapshot(void);
  */
 void verify_marked(void);
 /*
- * After the walk and the sweep of owned spans, world still stopped: page records and free runs are
- * consistent, nothing that was reachable is gone. What is swept lazily is looked at by the next snapshot.
+ * World stopped, before the next marking, everything swept: page records and free runs are consistent, nothing that
+ * was reachable when it was last looked at is gone.
  */
 void verify_swept(void);
+/* A large object whose memory the kernel refused was freed at once: nothing is to be said about it. Inside S1. */
+void verify_taken_back(uintptr_t base);
 /* Forgets everything. At shutdown. */
 void verify_forget(void);
 

@@ -3,8 +3,9 @@
  * object; the marker never looks inside. Owns the table from an object's base to its cell, which keeps
  * neither alive.
  *
- * In the stop that ends marking, weak_after_mark decides all of them at once, before anything is swept: the
- * cell of an unmarked object is cleared and forgotten. So an address in the table is never one that was freed
+ * The stop that ends marking decides all of them at once (weak_marking_is_over): from then on a read looks at the
+ * object's mark, until weak_after_mark has cleared and forgotten the cells of unmarked objects, before anything
+ * is swept. So an address in the table is never one that was freed
  * or given out again, and a cell is NULL before its object's cleanups are even queued (gc/cleanup.h decides
  * in the same stop).
  *
@@ -30,7 +31,10 @@ struct tern_weak *weak_new(struct mutator *self, const void *object);
 /* What weak_new was first given, or NULL once it is unreachable. Depth 0. */
 void *weak_get(struct mutator *self, const struct tern_weak *weak);
 
-/* World stopped, everything marked, nothing swept. */
+/* The decision, O(1). World stopped, marking over, the epoch advanced. */
+void weak_marking_is_over(void);
+/* Clears and forgets what was found dead, in pieces. World running or stopped, cycle lock held, nothing swept
+ * yet. */
 void weak_after_mark(void);
 /* References in the table: those whose object and cell both lived at the last collection, and newer ones. */
 uint64_t weak_count(void);

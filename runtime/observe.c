@@ -125,7 +125,7 @@ size_t tern_size_class_bytes(unsigned index) {
 static tern_cycle_function *cycle_callback;
 static void *cycle_context;
 
-static void report_cycle(const struct cycle_report *r) {
+static void tell_program(const struct cycle_report *r) {
     tern_cycle cycle = {
         .number = r->number,
         .forced = r->forced,
@@ -151,7 +151,7 @@ tern_cycle_function *tern_on_cycle(tern_cycle_function *function, void *context)
     tern_cycle_function *before = cycle_callback;
     cycle_context = context;
     cycle_callback = function;
-    cycle_on_end(function != NULL ? report_cycle : NULL);
+    report_on_cycle(function != NULL ? tell_program : NULL);
     return before;
 }
 

@@ -34,6 +34,7 @@ enum start { NOT_STARTED, STARTED, ENDING, ENDED };
 
 static _Atomic int start_state; /* enum start; release when the rest is ready */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool barrier_promised;                  /* tern_options.stores; under start_lock */
 static struct knobs knobs;                     /* as at the start and as changed since; under start_lock */
 static char error_text[KNOBS_ERROR_MAX_BYTES]; /* under start_lock */
 
@@ -111,6 +112,7 @@ static int apply_options(const tern_options *o) {
     }
     if (o->stores != TERN_UNSET && o->stores != TERN_STORES_PLAIN && o->stores != TERN_STORES_BARRIER)
         return refuse(EINVAL, "tern_options.stores is neither TERN_STORES_PLAIN nor TERN_STORES_BARRIER");
+    barrier_promised = o->stores == TERN_STORES_BARRIER;
     if (o->manual_cleanups != TERN_UNSET)
         knobs.cleanups = o->manual_cleanups != 0 ? KNOBS_CLEANUPS_MANUAL : KNOBS_CLEANUPS_THREAD;
     return 0;
@@ -135,6 +137,7 @@ static int settle(void) {
                                                           : MARKER_AUTO;
     settings.trace = knobs.gctrace;
     settings.verify = knobs.gcverify;
+    settings.concurrent = barrier_promised && !knobs.gcstoptheworld;
     settings.stress = knobs.gcstress > UINT32_MAX ? UINT32_MAX : (uint32_t)knobs.gcstress;
     settings.seed = knobs.seed;
     settings.cooperative = knobs.cooperative;
@@ -272,7 +275,7 @@ static const char *only_variable(const char *name, void *context) {
 
 /* What cannot change once threads run and memory is laid out. */
 static bool same_start_settings(const struct knobs *a, const struct knobs *b) {
-    return a->max_procs == b->max_procs && a->gcverify == b->gcverify && a->gcstress == b->gcstress &&
+    return a->max_procs == b->max_procs && a->gcverify == b->gcverify && a->gcstoptheworld == b->gcstoptheworld && a->gcstress == b->gcstress &&
            a->seed == b->seed && a->markers == b->markers && a->cooperative == b->cooperative &&
            a->hugepages == b->hugepages && a->datasegments == b->datasegments && a->signal == b->signal &&
            a->cleanups == b->cleanups;

@@ -7,6 +7,7 @@
 #include <tern/tern.h>
 
 #include "gc/account.h"
+#include "gc/barrier.h"
 #include "gc/cleanup.h"
 #include "gc/cycle.h"
 #include "gc/handle.h"
@@ -98,6 +99,24 @@ void tern_release_memory(void) {
     mutator_leave(self);
 }
 
+/* Words recorded at a time. */
+#define RECORD_WORDS 256
+
+/* While marking, what a new root holds is told to the markers at once, not only when the end stop looks at it. */
+GC_NO_SANITIZE static void record_range(struct mutator *self, const void *from, size_t bytes) {
+    const uintptr_t *at = (const uintptr_t *)align_up((uintptr_t)from, sizeof *at);
+    const uintptr_t *end = (const uintptr_t *)align_down((uintptr_t)from + bytes, sizeof *at);
+    while (at < end) {
+        mutator_enter(self);
+        for (size_t i = 0; i < RECORD_WORDS && at < end && barrier_is_on(); i++)
+            barrier_record_inside(self, *at++);
+        bool on = barrier_is_on();
+        mutator_leave(self);
+        if (!on)
+            return;
+    }
+}
+
 int tern_root_add(const void *from, size_t bytes) {
     struct mutator *self = runtime_self();
     if (self == NULL)
@@ -105,6 +124,8 @@ int tern_root_add(const void *from, size_t bytes) {
     mutator_enter(self);
     int result = roots_add(from, bytes);
     mutator_leave(self);
+    if (result == 0 && barrier_is_on())
+        record_range(self, from, bytes);
     return result;
 }
 

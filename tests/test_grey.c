@@ -91,9 +91,10 @@ static void half_of_the_oldest_is_given_away(void **state) {
         assert_int_equal(grey_stack_init(&taker), 0);
         for (uint64_t i = 0; i < count; i++)
             grey_push(&giver, i);
-        grey_pool_open(1);
+        grey_pool_open();
+        grey_pool_enter();
         grey_pool_donate(&giver);
-        while (grey_pool_take(&taker))
+        while (grey_pool_take(&taker) == GREY_OBJECTS)
             while (grey_pop(&taker, &e)) {
                 taken++;
                 sum += e;
@@ -120,11 +121,12 @@ static void a_single_entry_is_not_given_away(void **state) {
     grey_entry e;
     assert_int_equal(grey_stack_init(&giver), 0);
     grey_push(&giver, 5);
-    grey_pool_open(1);
+    grey_pool_open();
+    grey_pool_enter();
     grey_pool_donate(&giver);
     assert_true(grey_pop(&giver, &e));
     assert_int_equal(e, 5);
-    assert_false(grey_pool_take(&giver));
+    assert_int_equal(grey_pool_take(&giver), GREY_DRY);
     grey_stack_destroy(&giver);
 }
 
@@ -148,7 +150,7 @@ static void *mark(void *argument) {
             if (++looks % 64 == 0 && grey_pool_hungry())
                 grey_pool_donate(stack);
         }
-    } while (grey_pool_take(stack));
+    } while (grey_pool_take(stack) == GREY_OBJECTS);
     atomic_fetch_add(&seen, mine);
     return NULL;
 }
@@ -163,7 +165,9 @@ static void what_is_shared_is_seen_once_and_marking_ends(void **state) {
         for (unsigned i = 0; i < markers; i++)
             assert_int_equal(grey_stack_init(&stacks[i]), 0);
         grey_push(&stacks[round % markers], n);
-        grey_pool_open(markers);
+        grey_pool_open();
+        for (unsigned i = 0; i < markers; i++)
+            grey_pool_enter();
         for (unsigned i = 0; i < markers; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, mark, &stacks[i]), 0);
         for (unsigned i = 0; i < markers; i++) {
@@ -172,6 +176,63 @@ static void what_is_shared_is_seen_once_and_marking_ends(void **state) {
         }
         assert_int_equal(seen, UINT64_C(1) << n);
     }
+}
+
+/* Words that the barrier recorded are work like any other, and come out once. */
+static void recorded_words_come_out_once(void **state) {
+    (void)state;
+    struct grey_stack stack;
+    uintptr_t words[100];
+    uint64_t sum = 0, count = 0;
+    assert_int_equal(grey_stack_init(&stack), 0);
+    grey_pool_open();
+    for (uintptr_t n = 0; n < 3000; n += 100) {
+        for (uintptr_t i = 0; i < 100; i++)
+            words[i] = n + i;
+        assert_true(grey_pool_put_words(words, 100));
+    }
+    assert_false(grey_pool_is_dry());
+    grey_pool_enter();
+    while (grey_pool_take(&stack) == GREY_WORDS) {
+        for (uint64_t i = 0; i < stack.words->count; i++)
+            sum += stack.words->entries[i];
+        count += stack.words->count;
+        grey_words_done(&stack);
+    }
+    assert_int_equal(count, 3000);
+    assert_int_equal(sum, 3000 * 2999 / 2);
+    assert_true(grey_pool_is_dry());
+    grey_stack_destroy(&stack);
+}
+
+/* A guest takes no object whose trace function is the program's; what it leaves is there for others. */
+static void a_guest_leaves_what_it_must_not_scan(void **state) {
+    (void)state;
+    struct grey_stack guest, own, marker;
+    grey_entry e;
+    assert_int_equal(grey_stack_init(&guest), 0);
+    assert_int_equal(grey_stack_init(&own), 0);
+    assert_int_equal(grey_stack_init(&marker), 0);
+    grey_pool_open();
+    assert_int_equal(grey_pool_try(&guest, true), GREY_DRY);
+    grey_pool_enter();
+    grey_push(&guest, 7);
+    grey_push(&own, 8);
+    assert_false(grey_pool_is_dry());
+    grey_pool_leave(&guest, &own);
+    assert_int_equal(grey_pool_try(&guest, true), GREY_OBJECTS);
+    assert_true(grey_pop(&guest, &e));
+    assert_int_equal(e, 7);
+    grey_pool_leave(&guest, NULL);
+    assert_int_equal(grey_pool_try(&guest, true), GREY_DRY);
+    grey_pool_enter();
+    assert_int_equal(grey_pool_take(&marker), GREY_OBJECTS);
+    assert_true(grey_pop(&marker, &e));
+    assert_int_equal(e, 8);
+    assert_int_equal(grey_pool_take(&marker), GREY_DRY);
+    grey_stack_destroy(&guest);
+    grey_stack_destroy(&own);
+    grey_stack_destroy(&marker);
 }
 
 static void all_segments_are_given_back(void **state) {
@@ -198,6 +259,8 @@ int main(void) {
         cmocka_unit_test(half_of_the_oldest_is_given_away),
         cmocka_unit_test(a_single_entry_is_not_given_away),
         cmocka_unit_test(what_is_shared_is_seen_once_and_marking_ends),
+        cmocka_unit_test(recorded_words_come_out_once),
+        cmocka_unit_test(a_guest_leaves_what_it_must_not_scan),
         cmocka_unit_test(all_segments_are_given_back),
     };
     if (offheap_init() != 0)

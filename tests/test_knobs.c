@@ -186,7 +186,7 @@ static void names_are_unique_and_texts_are_single_lines(void **state) {
     (void)state;
     size_t rows;
     const struct knob *table = knobs_table(&rows);
-    assert_int_equal(rows, 17);
+    assert_int_equal(rows, 18);
     for (size_t i = 0; i < rows; i++) {
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(table[i].name, table[j].name);
@@ -478,7 +478,7 @@ static void an_unknown_key_in_terns_list_names_the_nearest(void **state) {
         snprintf(pair, sizeof pair, "TERN_GODEBUG=gctrace=1,%s", cases[i].list);
         snprintf(expected, sizeof expected,
                  "tern: TERN_GODEBUG=\"%s\": unknown key; the nearest is %s; there are gctrace gcverify "
-                 "gcstress seed "
+                 "gcstress gcstoptheworld seed "
                  "marker markers cooperative signal hugepages datasegments cleanups warn scavtrace",
                  cases[i].list, cases[i].nearest);
         assert_bad_pair(pair, NULL, expected);

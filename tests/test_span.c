@@ -34,8 +34,8 @@ static void unmake(page_index head, unsigned class) {
 static unsigned take_all(page_index head) {
     unsigned taken = 0;
     for (unsigned g = 0; g < page_groups(span_slots(head)); g++) {
-        taken += (unsigned)__builtin_popcountll(span_take_group(head, g));
-        assert_int_equal(span_take_group(head, g), 0);
+        taken += (unsigned)__builtin_popcountll(span_take_group(head, g, false));
+        assert_int_equal(span_take_group(head, g, false), 0);
         span_check(head, false);
     }
     return taken;
@@ -64,11 +64,11 @@ static void each_slot_goes_out_once(void **state) {
 static void what_is_given_back_goes_out_again(void **state) {
     (void)state;
     page_index head = make(1, KIND_LEAF);
-    uint64_t bits = span_take_group(head, 3);
+    uint64_t bits = span_take_group(head, 3, false);
     assert_int_equal(bits, UINT64_MAX);
     span_give_back(head, 3, UINT64_C(0xff00));
     span_check(head, false);
-    assert_int_equal(span_take_group(head, 3), 0xff00);
+    assert_int_equal(span_take_group(head, 3, false), 0xff00);
     span_give_back(head, 3, bits);
     unmake(head, 1);
 }
@@ -86,7 +86,7 @@ static void sweeping_frees_what_is_not_marked(void **state) {
         for (unsigned round = 0; round < 5; round++) {
             for (unsigned g = 0; g < page_groups(slots); g++)
                 if (next_random(&seed) % 4 != 0)
-                    for (uint64_t bits = span_take_group(head, g); bits != 0; bits &= bits - 1)
+                    for (uint64_t bits = span_take_group(head, g, false); bits != 0; bits &= bits - 1)
                         lives[g * 64 + (unsigned)__builtin_ctzll(bits)] = true;
             all = 0;
             for (unsigned i = 0; i < slots; i++) {

@@ -14,13 +14,13 @@ static void cycles_are_numbered_and_summed(void **state) {
     struct stats_cycles s;
     stats_init(5000);
     for (int i = 1; i <= 10; i++) {
-        struct stats_one one = {.forced = i % 3 == 0,
-                                .pause_ns = 1000 * i,
-                                .stopping_ns = 100 * (11 - i),
-                                .stop_cpu_ns = 1,
-                                .mark_cpu_ns = 10,
-                                .sweep_cpu_ns = 100,
-                                .other_cpu_ns = 1000};
+        struct cycle_report one = {.forced = i % 3 == 0,
+                                   .stop_cpu_ns = 1,
+                                   .mark_cpu_ns = 7,
+                                   .assist_ns = 3,
+                                   .sweep_cpu_ns = 100,
+                                   .other_cpu_ns = 1000};
+        stats_stop(1000 * i, 100 * (11 - i));
         assert_int_equal(stats_add(&one), i);
     }
     stats_copy(&s);

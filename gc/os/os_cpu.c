@@ -2,6 +2,7 @@
 #define _GNU_SOURCE 1
 #include "gc/os/os_cpu.h"
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,4 +39,27 @@ int os_cpu_count(void) {
     }
     int affinity = affinity_count();
     return os_cpu_combine(affinity > 0 ? affinity : (int)sysconf(_SC_NPROCESSORS_ONLN), quota);
+}
+
+int os_cpu_runnable(void) {
+    char text[64];
+    int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    long length = read(fd, text, sizeof text - 1);
+    close(fd);
+    /* Three averages, then runnable/all. */
+    int blanks = 0, count = -1;
+    for (long i = 0; i < length; i++) {
+        if (text[i] == ' ') {
+            blanks++;
+        } else if (blanks == 3) {
+            if (text[i] < '0' || text[i] > '9') {
+                break;
+            }
+            count = (count < 0 ? 0 : count * 10) + (text[i] - '0');
+        }
+    }
+    return count;
 }

@@ -14,4 +14,8 @@ int os_cpu_count(void);
  */
 int os_cpu_combine(int affinity, double quota);
 
+/* Threads of the whole system that run or wait for a processor right now, the caller included; -1 where the
+ * kernel does not say. A system call or three, about 2 us. Any thread; allocates nothing. */
+int os_cpu_runnable(void);
+
 #endif

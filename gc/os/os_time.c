@@ -23,3 +23,8 @@ int64_t os_time_process_cpu_ns(void) {
 int64_t os_time_thread_cpu_ns(void) {
     return read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
+
+void os_time_sleep_ns(int64_t ns) {
+    struct timespec pause = {(time_t)(ns / OS_NS_PER_SECOND), (long)(ns % OS_NS_PER_SECOND)};
+    nanosleep(&pause, NULL);
+}

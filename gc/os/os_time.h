@@ -18,4 +18,7 @@ int64_t os_time_process_cpu_ns(void);
 /* Nanoseconds of processor time used by the calling thread, user and system. */
 int64_t os_time_thread_cpu_ns(void);
 
+/* Sleeps for about so long (the kernel adds some 50 us); a signal may cut it short. */
+void os_time_sleep_ns(int64_t ns);
+
 #endif

@@ -1,0 +1,116 @@
+/* See pace.h. */
+#include "gc/pace.h"
+
+#include "gc/account.h"
+#include "gc/assist.h"
+#include "gc/os/os_futex.h"
+#include "gc/os/os_time.h"
+#include "gc/pacer.h"
+#include "gc/settings.h"
+
+/*
+ * A cycle that is expected to scan no more than this is done in its start stop: about 50 us, less than waking a
+ * background thread, starting and stopping once more would cost.
+ */
+#define ONE_STOP_BYTES (48 * KIB)
+/* An assist that finds nothing to scan while the heap is past its goal waits so long, so often, for workers. */
+#define WAIT_NS   INT64_C(100000)
+#define WAITS_MOST 10
+
+static struct {
+    struct pacer pacer;            /* by who holds the cycle lock */
+    struct assist_in in;           /* what does not change in a cycle; as pacer */
+    _Atomic double work_per_byte;  /* both relaxed: a pair that is torn once misprices one assist */
+    _Atomic double bytes_per_work;
+    _Atomic bool hold_back; /* relaxed */
+} pace;
+
+void pace_init(void) {
+    pace.pacer = (struct pacer){0};
+    atomic_store_explicit(&pace.hold_back, false, memory_order_relaxed);
+}
+
+void pace_hold_back(bool hold) {
+    atomic_store_explicit(&pace.hold_back, hold, memory_order_relaxed);
+}
+
+void pace_look(void) {
+    struct assist_in in = pace.in;
+    in.heap_bytes = account_heap();
+    in.goal = atomic_load_explicit(&account.goal, memory_order_relaxed);
+    in.limit_goal = atomic_load_explicit(&account.limit_goal, memory_order_relaxed);
+    in.gc_percent = atomic_load_explicit(&settings.gc_percent, memory_order_relaxed);
+    in.scan_done = mark_work_done();
+    struct assist_ratio ratio = assist_ratio(&in);
+    atomic_store_explicit(&pace.work_per_byte, ratio.work_per_byte, memory_order_relaxed);
+    atomic_store_explicit(&pace.bytes_per_work, ratio.bytes_per_work, memory_order_relaxed);
+}
+
+void pace_begin(uint64_t heap_bytes, struct roots_size roots) {
+    pace.in = (struct assist_in){
+        .trigger_bytes = heap_bytes,
+        .scan_expected = pace.pacer.heap_scan_bytes,
+        .scan_max = heap_bytes + roots.stack_bytes + roots.global_bytes,
+    };
+    pace_look();
+}
+
+static struct assist_ratio ratio_now(void) {
+    return (struct assist_ratio){
+        .work_per_byte = atomic_load_explicit(&pace.work_per_byte, memory_order_relaxed),
+        .bytes_per_work = atomic_load_explicit(&pace.bytes_per_work, memory_order_relaxed),
+    };
+}
+
+static bool is_past_goal(void) {
+    return account_heap() > atomic_load_explicit(&account.goal, memory_order_relaxed);
+}
+
+void pace_charge_marking(struct mutator *self, uint64_t bytes) {
+    if (self->assist_epoch != heap_epoch()) {
+        self->assist_epoch = heap_epoch();
+        self->assist_debt = 0;
+    }
+    self->assist_debt += (int64_t)bytes;
+    for (int waits = 0; self->assist_debt > 0 && barrier_is_on(); waits++) {
+        if (atomic_load_explicit(&pace.hold_back, memory_order_relaxed))
+            return;
+        struct assist_ratio ratio = ratio_now();
+        struct assist_charge charge = assist_charge(&ratio, (uint64_t)self->assist_debt);
+        int64_t left = mark_assist(self, (int64_t)(charge.work < INT64_MAX ? charge.work : INT64_MAX));
+        if (left <= 0) {
+            self->assist_debt -= (int64_t)charge.bytes;
+            return;
+        }
+        self->assist_debt -= (int64_t)assist_paid(&ratio, charge.work - (uint64_t)left);
+        /* Others have all there is to scan. Within the goal that is as good as done. */
+        if (!is_past_goal() || waits == WAITS_MOST)
+            return;
+        mutator_block(self);
+        os_time_sleep_ns(WAIT_NS);
+        mutator_unblock(self);
+    }
+}
+
+void pace_end(uint64_t heap_bytes, const struct mark_result *result, struct roots_size roots) {
+    int64_t beside_ns = result->beside_ns;
+    struct pacer_cycle c = {
+        .trigger_bytes = pace.in.trigger_bytes,
+        .end_bytes = heap_bytes,
+        .heap_scan_bytes = result->scanned_bytes,
+        .stack_scan_bytes = roots.stack_bytes,
+        .global_scan_bytes = roots.global_bytes,
+        .mark_ns = beside_ns,
+        .procs = settings.processors,
+        .assist_ns = result->assist_ns,
+        .idle_ns = result->idle_ns,
+    };
+    if (beside_ns > 0)
+        c.background_utilisation = (double)(result->cpu_ns - result->idle_ns) /
+                                   ((double)beside_ns * settings.processors);
+    pacer_end_cycle(&pace.pacer, &c);
+    bool one_stop = !settings.concurrent || result->scanned_bytes <= ONE_STOP_BYTES;
+    atomic_store_explicit(&account.one_stop, one_stop, memory_order_relaxed);
+    atomic_store_explicit(&account.runway, pacer_runway(&pace.pacer, pacer_scan_expected(&pace.pacer)),
+                          memory_order_relaxed);
+}
