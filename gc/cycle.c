@@ -347,7 +347,7 @@ static const struct background_work background_work = {background_turn, cycle_de
 /* ---- the program's threads ---- */
 
 /* Until a cycle that was asked for marks, or is over. */
-static void await(uint32_t seen) {
+static __attribute__((noinline)) void await(uint32_t seen) {
     for (;;) {
         uint32_t before = atomic_load_explicit(&progress, memory_order_acquire);
         if (barrier_is_on() || heap_epoch() != seen ||
@@ -357,8 +357,11 @@ static void await(uint32_t seen) {
     }
 }
 
-/* true: the background has the cycle now, and the lock. */
-static bool begin_or_run(struct mutator *self, enum cycle_reason reason) {
+/*
+ * true: the background has the cycle now, and the lock. In frames of their own: what lies in the caller's is a root,
+ * and the collector's own words there would change between two looks at it.
+ */
+static __attribute__((noinline)) bool begin_or_run(struct mutator *self, enum cycle_reason reason) {
     bool waits = reason == CYCLE_FORCED || reason == CYCLE_EMERGENCY || !background_is_there();
     if (!settings.concurrent || waits) {
         run(reason);

@@ -48,7 +48,8 @@ struct backend_stats {
     uint64_t live_bytes;         /* marked by the last collection */
     uint64_t total_bytes;        /* held from the kernel now */
     uint64_t goal_bytes;         /* where the next collection starts; LIMIT_ABSENT: never */
-    uint64_t pause_count, pause_max_ns, pause_p99_ns, pause_total_ns;
+    uint64_t pause_count, pause_max_ns, pause_p99_ns, pause_p50_ns, pause_total_ns;
+    uint64_t stopping_max_ns; /* longest time until all threads stood still */
     uint64_t gc_cpu_ns;
     double gc_cpu_percent; /* of all processors' time since the start; negative when unknown */
     uint64_t limit_passed, limit_passed_by_bytes, limiter_skipped;
@@ -59,6 +60,7 @@ struct backend_type; /* a typed object's description; each backend has its own *
 struct backend {
     const char *name;
     const char *help; /* half a line for --help */
+    bool collects;    /* false: what is not released stays */
 
     /* Called once, before anything else, by the main thread. Returns 0, or -1 with one line in `error`. */
     int (*start)(const struct backend_options *options, char *error, size_t error_cap);
@@ -67,6 +69,8 @@ struct backend {
 
     /* Zeroed memory, or NULL when there is none to be had. */
     void *(*alloc)(size_t size, enum scan scan);
+    /* Memory for a leaf that the caller fills at once: not zeroed where the backend can leave that out. */
+    void *(*alloc_unzeroed)(size_t size);
     /* An object of `size` bytes whose word i is a pointer where bit i of bitmap is set (up to 64 words). The
      * type is never freed. */
     const struct backend_type *(*type_new)(const char *name, size_t size, uint64_t bitmap);
@@ -75,6 +79,9 @@ struct backend {
     void (*release)(void *object);
     /* *field = value, where field lies in an object of this backend. */
     void (*store)(void *field, void *value);
+    /* The same for the first store into a field of an object that this thread has just allocated and that
+     * nobody else knows. */
+    void (*init_store)(void *field, void *value);
 
     /* The words from `from` on are roots; plain stores reach them. 0 or -1. */
     int (*root_add)(void *from, size_t bytes);
@@ -83,6 +90,8 @@ struct backend {
     /* pthread_create and pthread_join of a thread that may allocate. 0 or an errno value. */
     int (*thread_create)(pthread_t *thread, void *(*start)(void *), void *argument);
     int (*thread_join)(pthread_t thread, void **result);
+    /* Returns call(argument), which may block for long and does not touch the heap. */
+    void *(*blocking)(void *(*call)(void *), void *argument);
 
     void (*collect)(void);        /* one whole collection, if it is a collector */
     void (*release_memory)(void); /* gives free memory back to the kernel */

@@ -27,7 +27,7 @@ struct backend_type {
 static uint64_t *pauses; /* ns, in the order in which they came */
 static size_t pause_count, pause_cap;
 static uint64_t pause_total_ns, gc_cpu_ns, peak_heap_bytes, forced;
-static uint64_t stop_wall_ns, stop_cpu_ns, reclaim_cpu_ns;
+static uint64_t stop_wall_ns, stop_cpu_ns, reclaim_cpu_ns, stopping_max_ns;
 static uint64_t start_ns;
 
 static void note_pause(uint64_t ns) {
@@ -49,6 +49,12 @@ static void GC_CALLBACK on_event(GC_EventType event) {
         stop_cpu_ns = measure_process_cpu_ns();
         stop_wall_ns = measure_wall_ns();
         break;
+    case GC_EVENT_POST_STOP_WORLD: {
+        uint64_t stopping_ns = measure_wall_ns() - stop_wall_ns;
+        if (stopping_ns > stopping_max_ns)
+            stopping_max_ns = stopping_ns;
+        break;
+    }
     case GC_EVENT_POST_START_WORLD:
         note_pause(measure_wall_ns() - stop_wall_ns);
         gc_cpu_ns += measure_process_cpu_ns() - stop_cpu_ns;
@@ -111,6 +117,10 @@ static void *alloc(size_t size, enum scan scan) {
     return object ? memset(object, 0, size) : NULL;
 }
 
+static void *alloc_unzeroed(size_t size) {
+    return GC_MALLOC_ATOMIC(size);
+}
+
 static const struct backend_type *type_new(const char *name, size_t size, uint64_t bitmap) {
     (void)name;
     struct backend_type *type = malloc(sizeof *type);
@@ -151,6 +161,10 @@ static int thread_join(pthread_t thread, void **result) {
     return GC_pthread_join(thread, result);
 }
 
+static void *blocking(void *(*call)(void *), void *argument) {
+    return GC_do_blocking(call, argument);
+}
+
 static void collect(void) {
     forced++;
     GC_gcollect();
@@ -178,11 +192,13 @@ static void stats(struct backend_stats *out) {
     out->total_bytes = s.obtained_from_os_bytes - s.unmapped_bytes;
     out->pause_count = pause_count;
     out->pause_total_ns = pause_total_ns;
-    out->pause_max_ns = out->pause_p99_ns = 0;
+    out->stopping_max_ns = stopping_max_ns;
+    out->pause_max_ns = out->pause_p99_ns = out->pause_p50_ns = 0;
     if (pause_count) {
         qsort(pauses, pause_count, sizeof *pauses, compare_ns);
         out->pause_max_ns = pauses[pause_count - 1];
         out->pause_p99_ns = pauses[(pause_count - 1) * 99 / 100];
+        out->pause_p50_ns = pauses[(pause_count - 1) / 2];
     }
     out->gc_cpu_ns = gc_cpu_ns;
     uint64_t elapsed_ns = measure_wall_ns() - start_ns;
@@ -192,17 +208,21 @@ static void stats(struct backend_stats *out) {
 const struct backend backend_boehm = {
     .name = "boehm",
     .help = "Boehm GC (libgc)",
+    .collects = true,
     .start = start,
     .finish = finish,
     .alloc = alloc,
+    .alloc_unzeroed = alloc_unzeroed,
     .type_new = type_new,
     .alloc_typed = alloc_typed,
     .release = release,
     .store = store,
+    .init_store = store,
     .root_add = root_add,
     .root_remove = root_remove,
     .thread_create = thread_create,
     .thread_join = thread_join,
+    .blocking = blocking,
     .collect = collect,
     .release_memory = release_memory,
     .stats = stats,

@@ -126,6 +126,10 @@ static void store(void *field, void *value) {
     *(void **)field = value;
 }
 
+static void *blocking(void *(*call)(void *), void *argument) {
+    return call(argument);
+}
+
 static int root_add(void *from, size_t bytes) {
     (void)from, (void)bytes;
     return 0;
@@ -183,14 +187,17 @@ const struct backend backend_malloc = {
     .start = start,
     .finish = finish,
     .alloc = alloc,
+    .alloc_unzeroed = malloc,
     .type_new = type_new,
     .alloc_typed = alloc_typed,
     .release = free,
     .store = store,
+    .init_store = store,
     .root_add = root_add,
     .root_remove = root_remove,
     .thread_create = thread_create,
     .thread_join = pthread_join,
+    .blocking = blocking,
     .collect = collect,
     .release_memory = release_memory,
     .stats = stats,

@@ -1,4 +1,5 @@
-/* The tern backend: the public header and nothing else. Settings come from the environment. */
+/* The tern backend: the public header and nothing else. Settings come from the environment, but for one: the
+ * workloads keep the barrier contract (<tern/tern.h>, "stores"), so it promises that. */
 #include <tern/tern.h>
 
 #include <errno.h>
@@ -9,7 +10,10 @@
 
 static int start(const struct backend_options *options, char *error, size_t error_cap) {
     (void)options;
-    if (tern_init(NULL) == 0)
+    tern_options promised;
+    tern_options_init(&promised);
+    promised.stores = TERN_STORES_BARRIER;
+    if (tern_init(&promised) == 0)
         return 0;
     const char *line = tern_error();
     snprintf(error, error_cap, "%s", *line ? line : strerror(errno));
@@ -36,6 +40,10 @@ static void store(void *field, void *value) {
     tern_store(field, value);
 }
 
+static void init_store(void *field, void *value) {
+    tern_init_store(field, value);
+}
+
 static int root_add(void *from, size_t bytes) {
     return tern_root_add(from, bytes);
 }
@@ -55,6 +63,13 @@ static int thread_join(pthread_t thread, void **result) {
     int rc = pthread_join(thread, result);
     tern_blocking_end();
     return rc;
+}
+
+static void *blocking(void *(*call)(void *), void *argument) {
+    tern_blocking_begin();
+    void *result = call(argument);
+    tern_blocking_end();
+    return result;
 }
 
 static void stats(struct backend_stats *out) {
@@ -78,7 +93,9 @@ static void stats(struct backend_stats *out) {
         .pause_count = s.pause_count,
         .pause_max_ns = s.pause_max_ns,
         .pause_p99_ns = s.pause_p99_ns,
+        .pause_p50_ns = s.pause_p50_ns,
         .pause_total_ns = s.pause_total_ns,
+        .stopping_max_ns = s.stopping_max_ns,
         .gc_cpu_ns = s.gc_cpu_ns,
         .gc_cpu_percent = s.gc_cpu_percent,
         .limit_passed = s.limit_passed,
@@ -90,17 +107,21 @@ static void stats(struct backend_stats *out) {
 const struct backend backend_tern = {
     .name = "tern",
     .help = "this library, set by the environment",
+    .collects = true,
     .start = start,
     .finish = tern_shutdown,
     .alloc = alloc,
+    .alloc_unzeroed = tern_alloc_leaf,
     .type_new = type_new,
     .alloc_typed = alloc_typed,
     .release = release,
     .store = store,
+    .init_store = init_store,
     .root_add = root_add,
     .root_remove = root_remove,
     .thread_create = thread_create,
     .thread_join = thread_join,
+    .blocking = blocking,
     .collect = tern_collect,
     .release_memory = tern_release_memory,
     .stats = stats,

@@ -1,14 +1,14 @@
 /* The loop of the workload "blocks", on one thread or several; see blocks_work.h. */
 #include "workloads/blocks_work.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "workloads/marks.h"
 #include "workloads/measure.h"
+#include "workloads/workers.h"
 
 /* What the kernel hands out at once: a block is only real when each of its pages was written. */
 #define PAGE_BYTES 4096
@@ -24,26 +24,16 @@ struct worker {
     uint64_t allocs, failed;
     uint64_t bad_block; /* number of the first block that was not as it must be; UINT64_MAX: none */
     const char *bad;    /* and what was wrong with it */
-    pthread_t thread;
 };
-
-/* The mark of block number i: never 0, so that a block that was zeroed again is seen. */
-static unsigned char mark_of(uint64_t i) {
-    return (unsigned char)(i % 255 + 1);
-}
 
 /* Where the marks lie in each page: behind the pointer, when there is one. */
 static size_t mark_offset(const struct blocks_work *work) {
     return work->scan ? sizeof(void *) : 0;
 }
 
-static bool all_zero(const unsigned char *block, size_t size) {
-    return block[0] == 0 && memcmp(block, block + 1, size - 1) == 0;
-}
-
 /* Writes block i's mark into each page. False when a page was not zero. */
 static bool touch(const struct blocks_work *work, unsigned char *block, uint64_t i) {
-    bool zeroed = !work->check || all_zero(block, work->size);
+    bool zeroed = !work->check || marks_all(block, work->size, 0);
     for (size_t at = mark_offset(work); at < work->size; at += PAGE_BYTES) {
         zeroed = zeroed && block[at] == 0;
         block[at] = mark_of(i);
@@ -115,11 +105,6 @@ static void *run_worker(void *argument) {
     return NULL;
 }
 
-/* The share of worker `index` of `threads` in `whole`: as even as it gets. */
-static uint64_t share(uint64_t whole, unsigned threads, unsigned index) {
-    return whole / threads + (index < whole % threads);
-}
-
 /* Zeroed memory that is resident at once, so that it counts as there before the first allocation. */
 static void *new_pages(size_t bytes) {
     void *pages =
@@ -145,34 +130,17 @@ static void clean_up(struct worker *w) {
     munmap(w->ring_made, w->keep * sizeof *w->ring_made);
 }
 
-/* Runs all workers. 0, or an errno value when a thread could not be made; those that were are finished. */
-static int run_all(struct worker *workers, unsigned threads) {
-    const struct backend *b = workers->backend;
-    unsigned made = 0;
-    int rc = 0;
-    if (threads == 1) {
-        run_worker(workers);
-        return 0;
-    }
-    for (; made < threads && rc == 0; made++)
-        rc = b->thread_create(&workers[made].thread, run_worker, &workers[made]);
-    made -= rc != 0;
-    for (unsigned t = 0; t < made; t++)
-        (void)b->thread_join(workers[t].thread, NULL);
-    return rc;
-}
-
 int blocks_work(const struct backend *backend, const struct blocks_work *work, struct blocks_result *result,
                 char *error, size_t error_cap) {
     struct worker *workers = calloc(work->threads, sizeof *workers);
     int rc = workers ? 0 : -1;
     *result = (struct blocks_result){0};
     for (unsigned t = 0; rc == 0 && t < work->threads; t++) {
-        uint64_t keep = share(work->keep, work->threads, t);
+        uint64_t keep = workers_share(work->keep, work->threads, t);
         workers[t] = (struct worker){
             .backend = backend,
             .work = work,
-            .count = share(work->count, work->threads, t),
+            .count = workers_share(work->count, work->threads, t),
             .keep = work->scan && keep < 2 ? 2 : keep,
             .bad_block = UINT64_MAX,
         };
@@ -185,7 +153,7 @@ int blocks_work(const struct backend *backend, const struct blocks_work *work, s
 
     result->rss_before_bytes = measure_rss_bytes();
     uint64_t cpu_ns = measure_process_cpu_ns(), wall_ns = measure_wall_ns();
-    rc = run_all(workers, work->threads);
+    rc = workers_run(backend, work->threads, workers, sizeof *workers, run_worker);
     result->wall_ns = measure_wall_ns() - wall_ns;
     result->cpu_ns = measure_process_cpu_ns() - cpu_ns;
     if (rc != 0) {

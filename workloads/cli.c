@@ -57,6 +57,19 @@ void cli_bad_option(const struct argp_state *state) {
             state->argv[state->next > 1 ? state->next - 1 : 1]);
 }
 
+void cli_flush(void) {
+    if (fflush(stdout) != 0)
+        cli_die(CLI_EXIT_FAILED, "cannot write the result: %s", strerror(errno));
+}
+
+bool cli_switch(const struct argp_state *state, const char *option, const char *text) {
+    (void)state;
+    bool on = strcmp(text, "on") == 0;
+    if (!on && strcmp(text, "off") != 0)
+        cli_die(CLI_EXIT_USAGE, "%s \"%s\" is neither on nor off", option, text);
+    return on;
+}
+
 uint64_t cli_size(const struct argp_state *state, const char *option, const char *text, uint64_t least) {
     uint64_t bytes;
     (void)state;

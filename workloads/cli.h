@@ -8,6 +8,7 @@
 #define WORKLOADS_CLI_H
 
 #include <argp.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Exit statuses: something the workload promises is false or it could not run; the command line or the
@@ -39,6 +40,12 @@ _Noreturn void cli_bad_option(const struct argp_state *state);
 uint64_t cli_size(const struct argp_state *state, const char *option, const char *text, uint64_t least);
 uint64_t cli_number(const struct argp_state *state, const char *option, const char *text, uint64_t least,
                     uint64_t most);
+
+/* "on" or "off". */
+bool cli_switch(const struct argp_state *state, const char *option, const char *text);
+
+/* Ends the program with a message when standard output could not be written. */
+void cli_flush(void);
 
 /* "NAME: message" on standard error, then exit with `status`. */
 _Noreturn void cli_die(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -95,7 +95,7 @@ static void read_settings(struct knobs_settings *settings) {
         cli_die(errno == EINVAL ? CLI_EXIT_USAGE : CLI_EXIT_FAILED, "%s", error);
     backend_tern.stats(&settings->stats);
     backend_tern.finish();
-    settings->store_mode = "plain stores; marking is done with the world stopped";
+    settings->store_mode = "barrier: every store into a managed object is announced";
     settings->marker = marker_in_use();
 }
 
@@ -142,8 +142,7 @@ int main(int argc, char **argv) {
         knobs_print_spiral(outcomes);
         knobs_print_off(outcomes);
         knobs_print_relations(holds);
-        if (fflush(stdout) != 0)
-            cli_die(CLI_EXIT_FAILED, "cannot write the result: %s", strerror(errno));
+        cli_flush();
     }
     for (int i = 0; i < PLAN_RUNS; i++)
         free(outcomes[i].log);

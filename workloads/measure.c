@@ -5,25 +5,24 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-static uint64_t clock_ns(clockid_t clock) {
+uint64_t measure_clock_ns(clockid_t clock) {
     struct timespec t;
     clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 uint64_t measure_wall_ns(void) {
-    return clock_ns(CLOCK_MONOTONIC);
+    return measure_clock_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t measure_process_cpu_ns(void) {
-    return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    return measure_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 uint64_t measure_thread_cpu_ns(void) {
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    return measure_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* The value of a "Name:   123 kB" line of /proc/self/status, in bytes. */

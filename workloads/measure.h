@@ -7,7 +7,9 @@
 #define WORKLOADS_MEASURE_H
 
 #include <stdint.h>
+#include <time.h>
 
+uint64_t measure_clock_ns(clockid_t clock);
 uint64_t measure_wall_ns(void);
 uint64_t measure_process_cpu_ns(void);
 uint64_t measure_thread_cpu_ns(void);

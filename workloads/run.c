@@ -6,7 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum field_kind { FIELD_TEXT, FIELD_COUNT, FIELD_RATIO, FIELD_PERCENT, FIELD_INT };
+enum field_kind {
+    FIELD_TEXT,
+    FIELD_COUNT,
+    FIELD_SOME, /* a count that is left out where it is unknown */
+    FIELD_RATIO,
+    FIELD_PERCENT,
+    FIELD_INT,
+};
 
 struct field {
     const char *name;
@@ -33,6 +40,8 @@ static const struct field fields[] = {
     {"gc_cpu_percent", FIELD_PERCENT, OF(stats.gc_cpu_percent)},
     {"pause_max_ns", FIELD_COUNT, OF(stats.pause_max_ns)},
     {"pause_p99_ns", FIELD_COUNT, OF(stats.pause_p99_ns)},
+    {"pause_p50_ns", FIELD_COUNT, OF(stats.pause_p50_ns)},
+    {"stopping_max_ns", FIELD_COUNT, OF(stats.stopping_max_ns)},
     {"pause_total_ns", FIELD_COUNT, OF(stats.pause_total_ns)},
     {"pause_count", FIELD_COUNT, OF(stats.pause_count)},
     {"gc_cpu_ns", FIELD_COUNT, OF(stats.gc_cpu_ns)},
@@ -54,6 +63,17 @@ static const struct field fields[] = {
     {"boehm_divisor", FIELD_COUNT, OF(boehm_divisor)},
     {"boehm_max_heap_bytes", FIELD_COUNT, OF(boehm_max_heap_bytes)},
     {"boehm_initial_heap_bytes", FIELD_COUNT, OF(boehm_initial_heap_bytes)},
+    {"canary_worst_ns", FIELD_SOME, OF(canary_worst_ns)},
+    {"push_worst_ns", FIELD_SOME, OF(push_worst_ns)},
+    {"push_p999_ns", FIELD_SOME, OF(push_p999_ns)},
+    {"push_p99_ns", FIELD_SOME, OF(push_p99_ns)},
+    {"push_p50_ns", FIELD_SOME, OF(push_p50_ns)},
+    {"typed", FIELD_SOME, OF(typed)},
+    {"parked", FIELD_SOME, OF(parked)},
+    {"parked_raw", FIELD_SOME, OF(parked_raw)},
+    {"checksum", FIELD_SOME, OF(checksum)},
+    {"collect_wall_ns", FIELD_SOME, OF(collect_wall_ns)},
+    {"collect_cpu_ns", FIELD_SOME, OF(collect_cpu_ns)},
 };
 
 #define FIELD_COUNT_OF (sizeof fields / sizeof *fields)
@@ -62,7 +82,7 @@ static const struct field fields[] = {
 void run_clear(struct run *run, const char *workload, const char *backend) {
     memset(run, 0, sizeof *run);
     for (size_t i = 0; i < FIELD_COUNT_OF; i++)
-        if (fields[i].kind == FIELD_COUNT)
+        if (fields[i].kind == FIELD_COUNT || fields[i].kind == FIELD_SOME)
             *(uint64_t *)((char *)run + fields[i].offset) = STAT_UNKNOWN;
     backend_stats_clear(&run->stats);
     snprintf(run->workload, sizeof run->workload, "%s", workload);
@@ -73,7 +93,8 @@ static json_t *field_to_json(const struct field *f, const void *at) {
     switch (f->kind) {
     case FIELD_TEXT:
         return json_string(at);
-    case FIELD_COUNT: {
+    case FIELD_COUNT:
+    case FIELD_SOME: {
         uint64_t value = *(const uint64_t *)at;
         return value > INT64_MAX ? json_null() : json_integer((json_int_t)value);
     }
@@ -96,8 +117,10 @@ static json_t *field_to_json(const struct field *f, const void *at) {
 json_t *run_to_json(const struct run *run) {
     json_t *object = json_object();
     for (size_t i = 0; object && i < FIELD_COUNT_OF; i++) {
-        json_t *value = field_to_json(&fields[i], (const char *)run + fields[i].offset);
-        if (json_object_set_new(object, fields[i].name, value) != 0) {
+        const void *at = (const char *)run + fields[i].offset;
+        if (fields[i].kind == FIELD_SOME && *(const uint64_t *)at == STAT_UNKNOWN)
+            continue;
+        if (json_object_set_new(object, fields[i].name, field_to_json(&fields[i], at)) != 0) {
             json_decref(object);
             return NULL;
         }
@@ -110,6 +133,9 @@ static bool field_from_json(const struct field *f, const json_t *value, void *at
     case FIELD_TEXT:
         return json_is_string(value) && strlen(json_string_value(value)) < TEXT_BYTES &&
                strcpy(at, json_string_value(value));
+    case FIELD_SOME:
+        *(uint64_t *)at = value ? (uint64_t)json_integer_value(value) : STAT_UNKNOWN;
+        return !value || (json_is_integer(value) && json_integer_value(value) >= 0);
     case FIELD_COUNT:
         *(uint64_t *)at = json_is_null(value) ? STAT_UNKNOWN : (uint64_t)json_integer_value(value);
         return json_is_null(value) || (json_is_integer(value) && json_integer_value(value) >= 0);

@@ -4,7 +4,8 @@
  * Owns: the table. Never: measures anything. Calls: jansson.
  *
  * The document is {"runs":[{...}],"relations":{"name":true}}. A field that a backend cannot tell is null; so
- * is a limit that is not set. gogc is a number, "off", or null where there is no growth ratio.
+ * is a limit that is not set. gogc is a number, "off", or null where there is no growth ratio. A figure that
+ * only some workloads have is left out of the others' records.
  */
 #ifndef WORKLOADS_RUN_H
 #define WORKLOADS_RUN_H
@@ -24,6 +25,11 @@ struct run {
     uint64_t size_bytes, count, keep, threads, scan;
     uint64_t failed_allocations;
     uint64_t boehm_divisor, boehm_max_heap_bytes, boehm_initial_heap_bytes; /* unknown when not set */
+    /* Of some workloads only; unknown in others, whose JSON has not got them. */
+    uint64_t canary_worst_ns;                                       /* unknown when there was none */
+    uint64_t push_worst_ns, push_p999_ns, push_p99_ns, push_p50_ns; /* latency */
+    uint64_t typed, parked, parked_raw, checksum;                   /* biglive */
+    uint64_t collect_wall_ns, collect_cpu_ns;                       /* biglive: one forced collection */
 };
 
 /* All fields unknown, names as given. */

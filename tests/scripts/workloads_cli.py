@@ -3,15 +3,7 @@ is accepted, and exit status 2; help has the knobs; JSON has every field for eve
 import sys
 
 sys.dont_write_bytecode = True
-from workloads_runs import MIB, SANITIZED, blocks, check, finish, run  # noqa: E402
-
-
-def is_refused(done, *words, where):
-    check(done.returncode == 2, f"{where}: exit status {done.returncode}, not 2")
-    check(done.stdout == "", f"{where}: nothing on standard output")
-    check(done.stderr.count("\n") == 1, f"{where}: one line: {done.stderr!r}")
-    for word in words:
-        check(word in done.stderr, f"{where}: names {word!r}: {done.stderr!r}")
+from workloads_runs import BACKENDS, MIB, SANITIZED, blocks, check, finish, is_refused, run  # noqa: E402
 
 
 # Options.
@@ -61,7 +53,7 @@ r, _ = blocks("--count", 100, env={"GOGC": "50", "TERN_GOGC": "70", "TERN_GOMEML
 check((r["gogc"], r["memlimit_bytes"]) == (70, 1024 * MIB), "names with TERN_ in front win")
 
 # Help.
-for program in ("blocks", "knobs"):
+for program in ("biglive", "blocks", "knobs", "latency"):
     done = run(program, "--help")
     check(done.returncode == 0 and done.stderr == "", f"{program} --help succeeds")
     for word in ("--json", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "gctrace", "gcverify", "gcstress"):
@@ -75,7 +67,7 @@ NULLS = {"tern": {"memlimit_bytes"}, "boehm": {"gogc", "memlimit_bytes"},
          "malloc": {"gogc", "memlimit_bytes", "collections", "forced", "peak_heap_bytes", "peak_counted_bytes",
                     "gc_cpu_percent", "pause_max_ns", "pause_p99_ns", "pause_total_ns"}}
 ROWS = ("collections", "forced", "peak heap", "peak RSS", "pause max", "pause p99", "GC CPU", "wall time")
-for backend in ("tern",) if SANITIZED else ("tern", "boehm", "malloc"):
+for backend in BACKENDS:
     args = ("--backend", backend, "--count", 700, "--keep", 5, "--check")
     r, _ = blocks(*args)
     check(set(FIELDS) <= set(r), f"{backend}: fields missing: {set(FIELDS) - set(r)}")

@@ -10,6 +10,7 @@ import sys
 
 BUILD = os.environ["TERN_BUILD_DIR"]
 SANITIZED = os.environ.get("TERN_SANITIZE", "none") not in ("", "none")
+BACKENDS = ("tern",) if SANITIZED else ("tern", "boehm", "malloc")
 KIB = 1 << 10
 MIB = 1 << 20
 OWN = ("GOGC", "GOMEMLIMIT", "GODEBUG", "GOMAXPROCS", "TERN_GOGC", "TERN_GOMEMLIMIT", "TERN_GOMAXPROCS")
@@ -41,17 +42,39 @@ def run(program, *args, env=None, timeout=110):
                           capture_output=True, text=True, timeout=timeout)
 
 
-def blocks(*args, env=None):
-    """Runs `blocks --json`; returns its one run and its standard error."""
-    done = run("blocks", "--json", *args, env=env)
+def document(program, *args, env=None):
+    """Runs `program --json`; returns its runs and its standard error."""
+    done = run(program, "--json", *args, env=env)
     if done.returncode != 0:
-        print(f"blocks {args} under {env} ended with {done.returncode}: {done.stderr.strip()}")
+        print(f"{program} {args} under {env} ended with {done.returncode}: {done.stderr.strip()}")
         sys.exit(1)
-    document = json.loads(done.stdout)
-    if set(document) != {"runs", "relations"} or len(document["runs"]) != 1:
-        print(f"blocks {args}: not one run: {done.stdout}")
+    result = json.loads(done.stdout)
+    if set(result) != {"runs", "relations"}:
+        print(f"{program} {args}: not a document of runs: {done.stdout}")
         sys.exit(1)
-    return document["runs"][0], done.stderr
+    return result["runs"], done.stderr
+
+
+def one_run(program, *args, env=None):
+    """Runs `program --json`; returns its one run and its standard error."""
+    runs, log = document(program, *args, env=env)
+    if len(runs) != 1:
+        print(f"{program} {args}: {len(runs)} runs, not one")
+        sys.exit(1)
+    return runs[0], log
+
+
+def blocks(*args, env=None):
+    return one_run("blocks", *args, env=env)
+
+
+def is_refused(done, *words, where):
+    """A mistake is one line that names thing, value and what is accepted, and exit status 2."""
+    check(done.returncode == 2, f"{where}: exit status {done.returncode}, not 2")
+    check(done.stdout == "", f"{where}: nothing on standard output")
+    check(done.stderr.count("\n") == 1, f"{where}: one line: {done.stderr!r}")
+    for word in words:
+        check(word in done.stderr, f"{where}: names {word!r}: {done.stderr!r}")
 
 
 def near(value, wanted, share=0.10, least=1.0):
