@@ -65,18 +65,37 @@ uint64_t account_total(void) {
 #define SMALL_STEP_SHARE 64
 #define SMALL_STEP_LEAST (64 * KIB)
 
+/* Records and bits are 192 bytes for a page of 8 KiB, 1/42; the rest is for what else may grow: queues, tables. */
+#define HARD_LIMIT_BESIDE_SHARE 20
+#define HARD_LIMIT_BESIDE_BYTES (256 * KIB)
+
 struct pagerun_growth account_growth(void) {
-    struct pagerun_growth growth = {UINT64_MAX, PAGERUN_POPULATE_PAGES * PAGE_BYTES};
+    struct pagerun_growth growth = {.room = UINT64_MAX, .step = PAGERUN_POPULATE_PAGES * PAGE_BYTES};
     uint64_t limit = get(&settings.memory_limit), goal = get(&account.goal);
     if (limit != UINT64_MAX) {
         uint64_t total = account_total();
         growth.room = total < limit ? limit - total : 0;
+        growth.hard = atomic_load_explicit(&settings.limit_is_hard, memory_order_relaxed);
+        /* What a growth takes beside itself: records, bits, a table that doubles. */
+        uint64_t beside = growth.room / HARD_LIMIT_BESIDE_SHARE + HARD_LIMIT_BESIDE_BYTES;
+        if (growth.hard)
+            growth.room = growth.room > beside ? growth.room - beside : 0;
     }
     if (goal <= SMALL_GOAL_BYTES && pagerun_used_bytes() + pagerun_free_bytes() + growth.step > goal) {
         uint64_t step = goal / SMALL_STEP_SHARE;
         growth.step = step > SMALL_STEP_LEAST ? align_up(step, SMALL_STEP_LEAST) : SMALL_STEP_LEAST;
     }
     return growth;
+}
+
+bool account_would_pass_limit(uint64_t request) {
+    uint64_t limit = get(&settings.memory_limit);
+    if (limit == UINT64_MAX)
+        return false;
+    uint64_t heap_pages = pagerun_used_bytes() + pagerun_free_bytes(), total = account_total();
+    uint64_t beside = total > heap_pages ? total - heap_pages : 0;
+    uint64_t least = get(&account.live) + beside, headroom = limit / 100 * LIMIT_HEADROOM_PERCENT;
+    return least > limit - headroom || request > limit - headroom - least;
 }
 
 void account_note_peaks(void) {

@@ -37,6 +37,11 @@ static inline uint64_t account_heap(void) {
 }
 /* All bytes that count under the limit. */
 uint64_t account_total(void);
+/*
+ * Whether the limit, less its headroom, does not hold what was live at the last cycle and `request` bytes more: then
+ * no collection will keep the program under it.
+ */
+bool account_would_pass_limit(uint64_t request);
 /* How the heap may grow now: what the limit leaves, and steps that fit the goal. */
 struct pagerun_growth account_growth(void);
 /* Raises the peaks to what is held now. After anything that took memory from the kernel. */

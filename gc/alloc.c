@@ -12,6 +12,7 @@
 #include "gc/large.h"
 #include "gc/pace.h"
 #include "gc/pagerun.h"
+#include "gc/pressure.h"
 #include "gc/span.h"
 #include "gc/sweep.h"
 #include "gc/type.h"
@@ -71,6 +72,7 @@ static __attribute__((noinline)) char *slot_slow(struct mutator *self, enum kind
         enum cycle_reason reason;
         unsigned slots = 0;
         cycle_deliver();
+        pressure_check(self, central_refill_bytes(class));
         /* Callbacks of a cycle ran on this thread: they may have opened a mask. */
         char *opened = alloc_take_slot(self, kind, class, bytes);
         if (opened != NULL)
@@ -103,6 +105,8 @@ static void *alloc_large(struct mutator *self, size_t size, size_t alignment, en
     for (;;) {
         enum cycle_reason reason = CYCLE_HEAP;
         cycle_deliver();
+        if (bytes != SIZE_MAX)
+            pressure_check(self, bytes);
         if (!waited && bytes != SIZE_MAX) {
             mutator_enter(self);
             bool wanted = cycle_wanted(self, bytes, &reason);

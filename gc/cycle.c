@@ -23,6 +23,8 @@
 #include "gc/heap.h"
 #include "gc/mark.h"
 #include "gc/offheap.h"
+#include "gc/os/os_cpu.h"
+#include "gc/os/os_futex.h"
 #include "gc/os/os_time.h"
 #include "gc/pace.h"
 #include "gc/roots.h"
@@ -36,6 +38,8 @@
 
 /* Marking in a stop that is to be short: the end stop's rest, or all of a small heap (docs/design.md). */
 #define STOP_BUDGET_NS INT64_C(50000)
+/* How long the end of a cycle waits for the last thread to run again. */
+#define RESUME_WAIT_NS INT64_C(200000)
 /* Go's forcegcperiod. */
 #define PERIOD_NS INT64_C(120000000000)
 
@@ -50,9 +54,11 @@ static _Atomic bool handed;
 /* The cycle under way; under cycle_lock. */
 static struct {
     struct cycle_report report;
-    int64_t stop_start_ns, stopping_ns;
+    int64_t stop_start_ns, stopping_ns, let_go_ns; /* of the last stop */
+    int64_t *open_clock;                           /* where its length goes; NULL: it is in the books */
     int64_t cpu_at, cpu_ns, swept_at; /* thread CPU: when this thread took over; of all threads that had it */
     uint64_t heap_at_start, open_at_start;
+    bool share_only; /* marking takes its quarter of the processors and no idle ones */
     struct roots_size roots;
 } now;
 
@@ -89,8 +95,11 @@ bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *rea
     bool early = starts_early();
     uint64_t heap_then = account_heap() + request;
     uint64_t goal = atomic_load_explicit(&account.goal, memory_order_relaxed);
-    if (heap_then <= (early ? atomic_load_explicit(&account.trigger, memory_order_relaxed) : goal))
+    if (heap_then <= (early ? atomic_load_explicit(&account.trigger, memory_order_relaxed) : goal)) {
+        if (unlikely(pace_is_early_wanted(heap_then)))
+            background_ring();
         return false;
+    }
     if (atomic_load_explicit(&account.by, memory_order_relaxed) == PACER_BY_LIMIT &&
         heap_then <= atomic_load_explicit(&account.ratio_goal, memory_order_relaxed) &&
         report_limiter_holds_back()) {
@@ -119,8 +128,33 @@ static void stop(void) {
     now.stopping_ns = stop_world();
 }
 
+/*
+ * A stop is over when the last thread runs again, which is up to 60 us after it was let go. The books of a stop stay
+ * open until then, or until the next stop or the cycle's end, whichever comes first.
+ */
+static void close_stop(int64_t wait_ns) {
+    if (now.open_clock == NULL)
+        return;
+    int64_t give_up = os_time_mono_ns() + wait_ns, resumed;
+    while ((resumed = stop_resumed_ns()) < 0 && os_time_mono_ns() < give_up)
+        os_cpu_relax();
+    int64_t end_ns = resumed > now.let_go_ns ? resumed : now.let_go_ns;
+    if (resumed < 0)
+        end_ns = os_time_mono_ns();
+    int64_t pause = end_ns - now.stop_start_ns;
+    *now.open_clock += pause;
+    now.open_clock = NULL;
+    now.report.pause_ns += pause;
+    if (pause > now.report.pause_max_ns)
+        now.report.pause_max_ns = pause;
+    if (now.stopping_ns > now.report.stopping_ns)
+        now.report.stopping_ns = now.stopping_ns;
+    stats_stop(pause, now.stopping_ns);
+}
+
 /* Stops, with the time and the CPU that it takes in the books. */
 static void stop_all(void) {
+    close_stop(0);
     int64_t cpu = os_time_thread_cpu_ns();
     now.stop_start_ns = os_time_mono_ns();
     if (settings.data_segments)
@@ -133,14 +167,8 @@ static void stop_all(void) {
 static void start_all(int64_t *clock) {
     int64_t cpu = os_time_thread_cpu_ns();
     start_world();
-    int64_t pause = os_time_mono_ns() - now.stop_start_ns;
-    *clock += pause;
-    now.report.pause_ns += pause;
-    if (pause > now.report.pause_max_ns)
-        now.report.pause_max_ns = pause;
-    if (now.stopping_ns > now.report.stopping_ns)
-        now.report.stopping_ns = now.stopping_ns;
-    stats_stop(pause, now.stopping_ns);
+    now.let_go_ns = os_time_mono_ns();
+    now.open_clock = clock;
     now.report.stop_cpu_ns += os_time_thread_cpu_ns() - cpu;
 }
 
@@ -190,6 +218,7 @@ static void begin(enum cycle_reason reason) {
     memset(&now, 0, sizeof now);
     this_thread_begins();
     now.report.forced = reason == CYCLE_FORCED;
+    now.share_only = reason == CYCLE_PERIODIC;
     sweep_finish();
     mark_prepare(atomic_load_explicit(&account.live, memory_order_relaxed));
     now.report.sweep_cpu_ns = os_time_thread_cpu_ns() - now.cpu_at;
@@ -252,6 +281,7 @@ static void end(void) {
     sweep_open();
     bool more = sweep_walk_now_or_later(background_is_there());
     now.report.sweep_cpu_ns += os_time_thread_cpu_ns() - cpu;
+    close_stop(RESUME_WAIT_NS);
     offheap_refresh();
     account_note_peaks();
     account_decide();
@@ -259,6 +289,7 @@ static void end(void) {
     this_thread_ends();
     now.report.other_cpu_ns += now.cpu_ns - now.report.stop_cpu_ns - now.report.sweep_cpu_ns;
     report_cycle(&now.report);
+    pace_arm_early(now.report.mark_cpu_ns);
     tell_progress();
     if (more)
         background_ring();
@@ -287,7 +318,7 @@ static bool first_stop(enum cycle_reason reason, bool in_one_stop) {
 /* Marks beside the program, and stops for the end as often as it takes. */
 static void mark_rest(void) {
     for (bool over = false; !over;) {
-        mark_beside(pace_look);
+        mark_beside(pace_look, now.share_only);
         stop_all();
         now.roots = mark_roots();
         over = mark_for(STOP_BUDGET_NS);
@@ -308,10 +339,31 @@ static void run(enum cycle_reason reason) {
 
 /* ---- the background ---- */
 
-int64_t cycle_deadline_ns(void) {
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t periodic_due_ns(void) {
     if (atomic_load_explicit(&settings.gc_percent, memory_order_relaxed) < 0)
         return INT64_MAX;
     return report_last_end_ns() + PERIOD_NS;
+}
+
+static int64_t deadline_ns(void) {
+    return least(sweep_deadline_ns(), least(periodic_due_ns(), pace_early_due_ns()));
+}
+
+/* Whether a cycle is due that nobody asked for. */
+static bool is_due(void) {
+    int64_t now_ns = os_time_mono_ns();
+    if (now_ns >= periodic_due_ns())
+        return true;
+    if (now_ns < pace_early_due_ns())
+        return false;
+    if (os_cpu_runnable() <= settings.processors)
+        return true;
+    pace_put_off_early();
+    return false;
 }
 
 static void take_over(void) {
@@ -321,12 +373,30 @@ static void take_over(void) {
     os_lock_release(&cycle_lock);
 }
 
-void cycle_background(void) {
+/* How often the processors that the program may use are counted again. */
+#define COUNT_AGAIN_NS INT64_C(1000000000)
+
+/* Follows the affinity mask and the container's quota, unless the program or GOMAXPROCS says a number. */
+static void follow_processors(void) {
+    static int64_t counted_ns; /* by the background thread */
+    int64_t now_ns = os_time_mono_ns();
+    if (!settings.follow_processors || now_ns - counted_ns < COUNT_AGAIN_NS)
+        return;
+    counted_ns = now_ns;
+    int count = os_cpu_count();
+    if (count != settings.processors) {
+        settings.processors = count;
+        report_processors_changed();
+    }
+}
+
+static void background_turn(void) {
     if (atomic_exchange_explicit(&handed, false, memory_order_acquire))
         take_over();
     bool wanted = atomic_load_explicit(&asked, memory_order_relaxed);
-    bool due = os_time_mono_ns() >= cycle_deadline_ns();
+    bool due = !wanted && is_due();
     if (wanted || due) {
+        follow_processors();
         uint32_t seen = heap_epoch();
         os_lock_acquire(&cycle_lock);
         if (heap_epoch() == seen)
@@ -338,11 +408,7 @@ void cycle_background(void) {
     sweep_background();
 }
 
-static void background_turn(void) {
-    cycle_background();
-}
-
-static const struct background_work background_work = {background_turn, cycle_deadline_ns};
+static const struct background_work background_work = {background_turn, deadline_ns};
 
 /* ---- the program's threads ---- */
 

@@ -31,10 +31,6 @@ bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *rea
  * emergency ones always run one, to its end. Depth 0.
  */
 void cycle_collect(struct mutator *self, enum cycle_reason reason);
-/* The background thread's part: cycles that were asked for, handed over, or are due. No mutator. */
-void cycle_background(void);
-/* When the next periodic cycle is due, in monotonic ns; INT64_MAX: never. */
-int64_t cycle_deadline_ns(void);
 /* Runs function(context) with the world stopped, everything swept, no cycle under way. Depth 0. */
 void cycle_stopped(struct mutator *self, void (*function)(void *context), void *context);
 /* After a change of ratio or limit. Depth 0. */

@@ -117,10 +117,10 @@ static void sleep_for_share(void) {
  * Beside the program. The first marker stays to the end, at its share of the time where processors are scarce;
  * of the others the planned ones stay, and the rest leave as soon as somebody else wants the processor.
  */
-static void run_beside(struct marker *m, unsigned index, void (*look)(void)) {
+static void run_beside(struct marker *m, unsigned index, void (*look)(void), bool share_only) {
     unsigned stay = (unsigned)pacer_workers(settings.processors).dedicated;
     int64_t looked = os_time_mono_ns(), slice = looked;
-    bool shares = index == 0 && stay == 0 && crowded();
+    bool shares = index == 0 && stay == 0 && (share_only || crowded());
     do {
         while (marker_step(m, STEP_OBJECTS)) {
             donate(m);
@@ -134,7 +134,7 @@ static void run_beside(struct marker *m, unsigned index, void (*look)(void)) {
                     grey_pool_leave(&m->grey, NULL);
                     return;
                 }
-                shares = index == 0 && stay == 0 && many;
+                shares = index == 0 && stay == 0 && (share_only || many);
                 if (look != NULL)
                     look();
             }
@@ -163,7 +163,7 @@ static void *helper(void *argument) {
             continue;
         int64_t start = os_time_thread_cpu_ns();
         if (marking.beside)
-            run_beside(m, index, NULL);
+            run_beside(m, index, NULL, false);
         else
             run_stopped(m);
         m->cpu_ns += os_time_thread_cpu_ns() - start;
@@ -348,21 +348,23 @@ bool mark_for(int64_t ns) {
 }
 
 /* How many markers start: one for each processor that nobody uses, and the planned ones. */
-static unsigned beside_markers(void) {
+static unsigned beside_markers(bool share_only) {
     int runnable = os_cpu_runnable(); /* with this thread */
     int idle = runnable < 0 ? 0 : settings.processors - runnable + 1;
     int planned = pacer_workers(settings.processors).dedicated;
+    if (share_only)
+        idle = 0;
     int most = (int)marking.started + 1;
     int wanted = idle > planned ? idle : planned;
     return (unsigned)(wanted < 1 ? 1 : wanted > most ? most : wanted);
 }
 
-void mark_beside(void (*look)(void)) {
+void mark_beside(void (*look)(void), bool share_only) {
     struct marker *own = &marking.markers[0];
     int64_t start = os_time_thread_cpu_ns(), clock = os_time_mono_ns();
     do {
-        open_round(beside_markers(), true);
-        run_beside(own, 0, look);
+        open_round(beside_markers(share_only), true);
+        run_beside(own, 0, look, share_only);
         close_round();
         work_off_overflow(own);
     } while (!grey_pool_is_dry());
@@ -393,7 +395,6 @@ static int64_t assist_piece(void) {
     struct marker *m = take_guest();
     if (m == NULL)
         return 0;
-    int64_t start = os_time_mono_ns();
     uint64_t before = m->scanned_bytes;
     int64_t extra = 0;
     enum grey_work work = grey_pool_try(&m->grey, true);
@@ -408,7 +409,6 @@ static int64_t assist_piece(void) {
         publish(m);
         grey_pool_leave(&m->grey, &m->own);
         extra += (int64_t)(m->scanned_bytes - before) + 1;
-        atomic_fetch_add_explicit(&marking.assist_ns, os_time_mono_ns() - start, memory_order_relaxed);
     }
     give_guest(m);
     return extra;
@@ -424,6 +424,10 @@ int64_t mark_assist(struct mutator *self, int64_t debt) {
             break;
         }
     }
+    if (debt <= 0)
+        return debt;
+    /* CPU, not the clock: where many threads assist, most of them wait for a processor. */
+    int64_t start = os_time_thread_cpu_ns();
     while (debt > 0) {
         mutator_enter(self);
         int64_t done = barrier_is_on() ? assist_piece() : debt;
@@ -432,6 +436,7 @@ int64_t mark_assist(struct mutator *self, int64_t debt) {
             break;
         debt -= done;
     }
+    atomic_fetch_add_explicit(&marking.assist_ns, os_time_thread_cpu_ns() - start, memory_order_relaxed);
     return debt;
 }
 

@@ -34,10 +34,10 @@ void mark_to_end(void);
 bool mark_for(int64_t ns);
 /*
  * Marks beside the running program until nothing is grey that can be seen: with one processor's worth of
- * background workers for every four, and more where processors are idle. `look` is called now and then with the
+ * background workers for every four, and more where processors are idle (not with `share_only`). `look` is called now and then with the
  * work done in this cycle so far.
  */
-void mark_beside(void (*look)(void));
+void mark_beside(void (*look)(void), bool share_only);
 
 /*
  * The calling mutator scans for its debt of scan work (bytes), in pieces inside S1. What background workers did

@@ -17,6 +17,55 @@
 #define WAIT_NS   INT64_C(100000)
 #define WAITS_MOST 10
 
+/* Early cycles: only heaps that hold so much, after so long, when so much was allocated (or 1/64 of what is live). */
+#define EARLY_HELD_BYTES  (64 * MIB)
+#define EARLY_WAIT_NS     INT64_C(3000000000)
+#define EARLY_ALLOC_BYTES (16 * MIB)
+#define EARLY_ALLOC_SHARE 64
+/* So many times the CPU of the last marking passes in between: a tenth of one processor. */
+#define EARLY_COST_FACTOR 10
+/* How much later when processors were busy. */
+#define EARLY_PUT_OFF_NS INT64_C(1000000000)
+
+static struct {
+    _Atomic uint64_t at;     /* heap bytes from which one is wanted; UINT64_MAX: not. relaxed */
+    _Atomic int64_t due_ns;  /* INT64_MAX: not. relaxed */
+    _Atomic int64_t last_ns; /* when the last cycle ended, and its marking's CPU; relaxed */
+    _Atomic int64_t cost_ns;
+} early = {.at = UINT64_MAX, .due_ns = INT64_MAX};
+
+void pace_arm_early(int64_t mark_cpu_ns) {
+    bool on = settings.concurrent && account_total() > EARLY_HELD_BYTES &&
+              atomic_load_explicit(&settings.gc_percent, memory_order_relaxed) >= 0;
+    uint64_t live = atomic_load_explicit(&account.live, memory_order_relaxed), share = live / EARLY_ALLOC_SHARE;
+    atomic_store_explicit(&early.due_ns, INT64_MAX, memory_order_relaxed);
+    atomic_store_explicit(&early.last_ns, os_time_mono_ns(), memory_order_relaxed);
+    atomic_store_explicit(&early.cost_ns, mark_cpu_ns, memory_order_relaxed);
+    atomic_store_explicit(&early.at,
+                          on ? live + (share > EARLY_ALLOC_BYTES ? share : EARLY_ALLOC_BYTES) : UINT64_MAX,
+                          memory_order_relaxed);
+}
+
+bool pace_is_early_wanted(uint64_t heap_bytes) {
+    if (likely(heap_bytes <= atomic_load_explicit(&early.at, memory_order_relaxed)) ||
+        atomic_exchange_explicit(&early.at, UINT64_MAX, memory_order_relaxed) == UINT64_MAX)
+        return false;
+    int64_t wait = EARLY_COST_FACTOR * atomic_load_explicit(&early.cost_ns, memory_order_relaxed);
+    atomic_store_explicit(&early.due_ns,
+                          atomic_load_explicit(&early.last_ns, memory_order_relaxed) +
+                              (wait > EARLY_WAIT_NS ? wait : EARLY_WAIT_NS),
+                          memory_order_relaxed);
+    return true;
+}
+
+int64_t pace_early_due_ns(void) {
+    return atomic_load_explicit(&early.due_ns, memory_order_relaxed);
+}
+
+void pace_put_off_early(void) {
+    atomic_store_explicit(&early.due_ns, os_time_mono_ns() + EARLY_PUT_OFF_NS, memory_order_relaxed);
+}
+
 static struct {
     struct pacer pacer;            /* by who holds the cycle lock */
     struct assist_in in;           /* what does not change in a cycle; as pacer */
@@ -28,6 +77,8 @@ static struct {
 void pace_init(void) {
     pace.pacer = (struct pacer){0};
     atomic_store_explicit(&pace.hold_back, false, memory_order_relaxed);
+    atomic_store_explicit(&early.at, UINT64_MAX, memory_order_relaxed);
+    atomic_store_explicit(&early.due_ns, INT64_MAX, memory_order_relaxed);
 }
 
 void pace_hold_back(bool hold) {

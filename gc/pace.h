@@ -25,6 +25,21 @@ static inline void pace_charge(struct mutator *self, uint64_t bytes);
 /* Marking is over: the heap had `heap_bytes` bytes. World stopped. */
 void pace_end(uint64_t heap_bytes, const struct mark_result *result, struct roots_size roots);
 
+/*
+ * Early cycles. A heap that was large once and whose program now allocates slowly would keep what is dead until it
+ * has grown to its old goal. Where processors are idle a cycle comes before that: not sooner than 3 s after the last
+ * one, so seldom that its marking takes no more than a tenth of a processor, and not for a program that allocates
+ * nothing.
+ */
+/* A cycle is over that marked for `mark_cpu_ns`. Cycle lock held. */
+void pace_arm_early(int64_t mark_cpu_ns);
+/* Called with the heap's size at slow paths; true: the background has a deadline now that it must see. */
+bool pace_is_early_wanted(uint64_t heap_bytes);
+/* In monotonic ns; INT64_MAX: none. */
+int64_t pace_early_due_ns(void);
+/* The processors are busy: later. */
+void pace_put_off_early(void);
+
 /* Whether assists and limit-driven cycles are held back; set by the limiter's keeper. */
 void pace_hold_back(bool hold);
 

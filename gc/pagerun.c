@@ -302,8 +302,9 @@ struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth) {
         uint64_t bytes = (uint64_t)pages << PAGE_SHIFT;
         if (bytes > growth.room)
             growth.room += release_both(bytes - growth.room, true);
-        i = find(true, pages);
-        if (i == 0 && grow(pages, growth)) {
+        bool refused = growth.hard && bytes > growth.room;
+        i = refused ? 0 : find(true, pages);
+        if (i == 0 && !refused && grow(pages, growth)) {
             i = find(false, pages);
             if (i == 0)
                 i = find(true, pages);

@@ -28,12 +28,13 @@ struct pagerun {
 struct pagerun_growth {
     uint64_t room; /* bytes that may still be taken from the kernel under the limit; UINT64_MAX: no limit */
     uint64_t step; /* bytes to grow by; OS_HUGE_PAGE unless the heap is small and near its goal */
+    bool hard;     /* room is not passed: the call fails */
 };
 
 /*
  * Takes `pages` pages, resident ones first. The pages' records are PAGE_NONE; the caller makes a span or a
  * large object of them. When growth would pass growth.room, free memory elsewhere is returned first and the
- * heap grows by no more than it must; that never makes the call fail.
+ * heap grows by no more than it must; that never makes the call fail unless growth.hard.
  */
 struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth);
 

@@ -47,6 +47,12 @@ bool report_limiter_holds_back(void) {
     return atomic_load_explicit(&cpu.limiting, memory_order_relaxed);
 }
 
+void report_processors_changed(void) {
+    os_lock_acquire(&cpu.lock);
+    limiter_resize(&cpu.limiter, settings.processors);
+    os_lock_release(&cpu.lock);
+}
+
 /* ---- the warning ---- */
 
 /*

@@ -36,6 +36,8 @@ bool report_has_news(void);
 
 /* Whether limit-driven cycles are held back now. Any thread. */
 bool report_limiter_holds_back(void);
+/* settings.processors is another number now. */
+void report_processors_changed(void);
 /* When the last cycle ended; the start, before the first. */
 int64_t report_last_end_ns(void);
 

@@ -15,7 +15,9 @@ enum marker_order { MARKER_AUTO, MARKER_STACK, MARKER_RING };
 struct settings {
     _Atomic int gc_percent;            /* < 0: off; relaxed, read at each decision */
     _Atomic uint64_t memory_limit;     /* bytes, UINT64_MAX: none; relaxed */
-    int processors;                    /* >= 1 */
+    _Atomic bool limit_is_hard;        /* memory_limit makes allocations fail rather than be passed; relaxed */
+    _Atomic int processors;            /* >= 1; relaxed would do: a number that changes seldom */
+    bool follow_processors;            /* nobody said a number: affinity and quota are looked at again */
     int markers;                       /* parallel markers, >= 1 */
     _Atomic(enum marker_order) marker; /* this, trace and warnings may change too; read at each cycle */
     _Atomic int trace;                 /* gctrace level */

@@ -24,6 +24,9 @@ _Atomic uint32_t stop_word;
 /* Counts acknowledgements and blockings during a stop; a futex that the stopper waits on. release / acquire.
  */
 static _Atomic uint32_t progress;
+/* Threads that acknowledged a stop and do not run again yet; and when the last of them did. acq_rel. */
+static _Atomic uint32_t held;
+static _Atomic int64_t resumed_ns;
 /* 1 while the stopper sleeps on progress: only then is a wake worth its system call. seq_cst with progress.
  */
 static _Atomic uint32_t stopper_sleeps;
@@ -34,13 +37,33 @@ void stop_notify(void) {
         os_futex_wake(&progress, 1);
 }
 
+static void leave_wait(bool counted) {
+    if (!counted)
+        return;
+    int64_t now = os_time_mono_ns();
+    if (atomic_fetch_sub_explicit(&held, 1, memory_order_acq_rel) == 1)
+        atomic_store_explicit(&resumed_ns, now, memory_order_release);
+}
+
+int64_t stop_resumed_ns(void) {
+    if (atomic_load_explicit(&held, memory_order_acquire) != 0)
+        return -1;
+    return atomic_load_explicit(&resumed_ns, memory_order_acquire);
+}
+
 void stop_wait(struct mutator *self) {
+    bool counted = false;
     for (;;) {
         uint32_t word = atomic_load_explicit(&stop_word, memory_order_acquire);
-        if ((word & 1) == 0)
+        if ((word & 1) == 0) {
+            leave_wait(counted);
             return;
+        }
         /* A new stop may have begun before this thread woke from the last one; it is still where it was. */
         if (atomic_load_explicit(&self->ack, memory_order_relaxed) != word) {
+            if (!counted)
+                atomic_fetch_add_explicit(&held, 1, memory_order_acq_rel);
+            counted = true;
             atomic_store_explicit(&self->ack, word, memory_order_release);
             stop_notify();
         }

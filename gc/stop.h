@@ -16,6 +16,9 @@ int stop_init(void);
  */
 int64_t stop_world(void);
 void start_world(void);
+/* When the last thread that a stop held ran again, in monotonic ns: below 0 as long as one does not; before the
+ * stop, when this one held none. For the stopper, after start_world. */
+int64_t stop_resumed_ns(void);
 
 /* For mutator: acknowledges the stop that is on and waits until it is over. Depth 1, sp and context written.
  */

@@ -26,8 +26,10 @@ void sweep_owned(void);
 
 /* Lets the background sweep, then return excess memory. World running. */
 void sweep_allow(void);
-/* The background's part: sweeps and returns memory while it is allowed to. */
+/* The background's part: sweeps while it is allowed to, and returns a piece of memory. */
 void sweep_background(void);
+/* When the next piece may be returned, in monotonic ns; INT64_MAX: nothing is to be. */
+int64_t sweep_deadline_ns(void);
 /* Keeps the background from sweeping, and returns when it is not: then finishes what is left. Blocked or no
  * mutator, cycle lock held. */
 void sweep_finish(void);

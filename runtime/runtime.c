@@ -21,6 +21,7 @@
 #include "gc/os/os_cpu.h"
 #include "gc/os/os_signal.h"
 #include "gc/os/os_unique.h"
+#include "gc/pressure.h"
 #include "gc/settings.h"
 #include "runtime/knobs.h"
 
@@ -129,6 +130,7 @@ static int settle(void) {
     atomic_store_explicit(&settings.gc_percent, knobs.gc_percent, memory_order_relaxed);
     atomic_store_explicit(&settings.memory_limit, limit_in_force(), memory_order_relaxed);
     settings.processors = knobs.max_procs > 0 ? knobs.max_procs : os_cpu_count();
+    settings.follow_processors = knobs.max_procs <= 0;
     settings.markers = knobs.markers > 0                         ? knobs.markers
                        : settings.processors < MARKERS_MOST_AUTO ? settings.processors
                                                                  : MARKERS_MOST_AUTO;
@@ -262,6 +264,16 @@ uint64_t tern_set_memory_limit(uint64_t bytes) {
 uint64_t tern_memory_limit(void) {
     runtime_self();
     return atomic_load_explicit(&settings.memory_limit, memory_order_relaxed);
+}
+
+bool tern_set_limit_hard(bool hard) {
+    runtime_self();
+    return atomic_exchange_explicit(&settings.limit_is_hard, hard, memory_order_relaxed);
+}
+
+tern_pressure_function *tern_on_pressure(tern_pressure_function *function, void *context) {
+    runtime_self();
+    return pressure_on(function, context);
 }
 
 struct one_variable {

@@ -53,7 +53,7 @@ static void what_lies_behind_the_last_slot_of_a_span_is_nothing(void **state) {
 static void free_pages_and_other_addresses_are_nothing(void **state) {
     (void)state;
     int local;
-    struct pagerun run = pagerun_take(3, (struct pagerun_growth){UINT64_MAX, OS_HUGE_PAGE});
+    struct pagerun run = pagerun_take(3, (struct pagerun_growth){UINT64_MAX, OS_HUGE_PAGE, false});
     assert_null(heap_find((uintptr_t)heap_address(run.first)).head); /* taken, and nothing made of it */
     pagerun_give(run.first, 3);
     for (page_index i = run.first; i < run.first + 3; i++)

@@ -19,9 +19,9 @@
 #define CHUNK (OS_HUGE_PAGE / PAGE_BYTES)
 
 /* How the heap may grow: freely, or with so much room under the limit. */
-static const struct pagerun_growth freely = {UINT64_MAX, OS_HUGE_PAGE};
+static const struct pagerun_growth freely = {UINT64_MAX, OS_HUGE_PAGE, false};
 static struct pagerun_growth with_room(uint64_t bytes) {
-    return (struct pagerun_growth){bytes, OS_HUGE_PAGE};
+    return (struct pagerun_growth){bytes, OS_HUGE_PAGE, false};
 }
 
 static int begin_small(void **state) {
@@ -102,7 +102,7 @@ static void near_the_limit_it_grows_by_what_is_needed(void **state) {
 
 static void it_grows_by_the_step_that_is_asked_for(void **state) {
     (void)state;
-    struct pagerun_growth small = {UINT64_MAX, 128 * KIB};
+    struct pagerun_growth small = {UINT64_MAX, 128 * KIB, false};
     assert_int_not_equal(pagerun_take(1, small).first, 0);
     assert_int_equal(held(), 128 * KIB);
     assert_int_not_equal(pagerun_take(15, small).first, 0);

@@ -15,7 +15,8 @@
 
 static int affinity_count(void) {
     unsigned long mask[MASK_WORDS];
-    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    /* The main thread's: threads of the library's own would only see what it was when they were made. */
+    long bytes = syscall(SYS_sched_getaffinity, getpid(), sizeof mask, mask);
     int count = 0;
     for (long i = 0; i < bytes / (long)sizeof mask[0]; i++) {
         count += __builtin_popcountl(mask[i]);

@@ -5,7 +5,7 @@
 #ifndef GC_OS_CPU_H
 #define GC_OS_CPU_H
 
-/* Processors in the calling thread's affinity mask, or the processor quota of the tightest cgroup around the
+/* Processors in the main thread's affinity mask, or the processor quota of the tightest cgroup around the
  * process, rounded up, when that is less; at least 1. Reads files: call it at start-up, not in a stopped
  * world. */
 int os_cpu_count(void);

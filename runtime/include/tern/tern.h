@@ -121,6 +121,22 @@ TERN_API uint64_t tern_set_memory_limit(uint64_t bytes);
 TERN_API uint64_t tern_memory_limit(void);
 
 /*
+ * A hard limit: with `hard` an allocation that would take the library past the memory limit fails (a collection, the
+ * out-of-memory handler, NULL with errno ENOMEM) instead of passing it. Counts what tern_stats.total_bytes counts;
+ * tables of the library itself may still grow. Returns what it was; false at the start.
+ */
+TERN_API bool tern_set_limit_hard(bool hard);
+
+/*
+ * `function` is called when what is live leaves so little of the memory limit that no collection will keep the
+ * program under it: before the limit is passed, at most once for each collection, by a thread that allocates, with
+ * no lock held; it may call the library. It may drop references (caches) and return true: a collection follows.
+ * NULL removes it. Returns the previous function.
+ */
+typedef bool tern_pressure_function(uint64_t limit, uint64_t total, void *context);
+TERN_API tern_pressure_function *tern_on_pressure(tern_pressure_function *function, void *context);
+
+/*
  * Sets one knob from text, with the names and forms of the environment ("GOGC", "400"), for programs that
  * have options of their own. Returns 0, or -1 with errno EINVAL; tern_error() then names the value and the
  * accepted forms.
@@ -341,8 +357,10 @@ typedef struct tern_cycle {
     uint64_t heap_before_bytes, live_bytes, goal_bytes, next_goal_bytes, total_bytes;
 } tern_cycle;
 /*
- * `function` is called after each collection by the thread that ran it, all threads running, no lock held; it
- * may allocate. NULL removes it. Returns the previous function.
+ * `function` is called once for each collection, in order, by a thread of the program: the one that waited for it,
+ * or the next that comes to a slow path. All threads run, no lock is held; it may allocate (cycles meanwhile are
+ * told when it has returned). When 64 wait to be told, older ones are left out. NULL removes it. Returns the
+ * previous function.
  */
 typedef void tern_cycle_function(const tern_cycle *cycle, void *context);
 TERN_API tern_cycle_function *tern_on_cycle(tern_cycle_function *function, void *context);
