@@ -88,6 +88,14 @@ struct pagerun_growth account_growth(void) {
     return growth;
 }
 
+bool account_would_grow_past_limit(uint64_t request) {
+    uint64_t limit = get(&settings.memory_limit);
+    if (limit == UINT64_MAX)
+        return false;
+    uint64_t free = pagerun_free_bytes(), total = account_total();
+    return total - (free < total ? free : total) + request > limit;
+}
+
 bool account_would_pass_limit(uint64_t request) {
     uint64_t limit = get(&settings.memory_limit);
     if (limit == UINT64_MAX)

@@ -42,6 +42,8 @@ uint64_t account_total(void);
  * no collection will keep the program under it.
  */
 bool account_would_pass_limit(uint64_t request);
+/* Whether the limit is passed when `request` bytes are taken now, by what free pages do not hold. */
+bool account_would_grow_past_limit(uint64_t request);
 /* How the heap may grow now: what the limit leaves, and steps that fit the goal. */
 struct pagerun_growth account_growth(void);
 /* Raises the peaks to what is held now. After anything that took memory from the kernel. */

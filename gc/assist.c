@@ -57,20 +57,24 @@ struct assist_ratio assist_ratio(const struct assist_in *in) {
     };
 }
 
+static uint64_t bounded(double bytes) {
+    return smaller(pacer_to_bytes(bytes), ASSIST_MOST_BYTES);
+}
+
 struct assist_charge assist_charge(const struct assist_ratio *ratio, uint64_t debt_bytes) {
     struct assist_charge charge = {0, 0};
     if (debt_bytes == 0) {
         return charge;
     }
-    charge.work = pacer_to_bytes(ratio->work_per_byte * (double)debt_bytes);
-    charge.bytes = debt_bytes;
+    charge.work = bounded(ratio->work_per_byte * (double)debt_bytes);
+    charge.bytes = smaller(debt_bytes, ASSIST_MOST_BYTES);
     if (charge.work < ASSIST_WORK_MIN_BYTES) {
         charge.work = ASSIST_WORK_MIN_BYTES;
-        charge.bytes = larger(debt_bytes, pacer_to_bytes(ratio->bytes_per_work * (double)charge.work));
+        charge.bytes = larger(charge.bytes, bounded(ratio->bytes_per_work * (double)charge.work));
     }
     return charge;
 }
 
 uint64_t assist_paid(const struct assist_ratio *ratio, uint64_t scanned_bytes) {
-    return add_saturating(pacer_to_bytes(ratio->bytes_per_work * (double)scanned_bytes), 1);
+    return bounded(ratio->bytes_per_work * (double)scanned_bytes + 1);
 }

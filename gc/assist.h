@@ -2,8 +2,8 @@
  *
  * Does: turns the state of a cycle into scan work per allocated byte, and a debt of bytes into work.
  * Owns: nothing; every function here is pure.
- * Never: touches the heap, a counter or a clock; keeps no credit (that is the caller's, per thread and
- * shared). Calls: nobody. gc/pacer.h makes the goal, the trigger and the expected scan work that go in here.
+ * Never: touches the heap, a counter or a clock; keeps no credit (the caller's, per thread and shared).
+ * Calls: nobody. gc/pacer.h makes the goal, the trigger and the expected scan work.
  *
  * What background workers have scanned is credit that pays for allocations first; a thread marks itself only
  * when there is none. So the ratio is no tax: while workers keep up, nobody assists.
@@ -35,6 +35,9 @@
  * objects. Go's gcOverAssistWork. */
 #define ASSIST_WORK_MIN_BYTES (UINT64_C(64) << 10)
 
+/* No charge and no payment is more than this: callers keep debts as signed numbers. */
+#define ASSIST_MOST_BYTES (UINT64_C(1) << 62)
+
 struct assist_in {
     uint64_t heap_bytes;    /* now: live at the last cycle and everything allocated since */
     uint64_t trigger_bytes; /* heap bytes when this cycle started */
@@ -56,12 +59,15 @@ struct assist_ratio {
 };
 
 /* Pace for what is left: (scan work left) / (bytes left to the goal).
- * - As long as no more was found than expected, work is the expected one, the goal in.goal.
- * - More was found, so the heap grows: work is then scan_max, and the goal moves out in the same proportion,
- * so that assists do not get dearer in the middle of a cycle. By no more than the next goal will be, if all
- * of it is live: goal * (1 + gc_percent / 100), the hard goal. And, other than in Go, not past limit_goal.
- * - Past that goal: ASSIST_OVERSHOOT_PERCENT more, and the work is scan_max. Past that, too: everything that
- * is left for the next byte. */
+ *
+ * As long as no more was found than expected, work is the expected one, the goal in.goal.
+ *
+ * More was found, so the heap grows: work is then scan_max, and the goal moves out in the same proportion, so
+ * that assists do not get dearer in the middle of a cycle. By no more than the next goal will be, if all of
+ * it is live: goal * (1 + gc_percent / 100), the hard goal. And, other than in Go, not past limit_goal.
+ *
+ * Past that goal: ASSIST_OVERSHOOT_PERCENT more, and the work is scan_max. Past that, too: everything that is
+ * left for the next byte. */
 struct assist_ratio assist_ratio(const struct assist_in *in);
 
 struct assist_charge {
@@ -69,12 +75,12 @@ struct assist_charge {
     uint64_t bytes; /* allocation that this pays for; at least the debt */
 };
 
-/* What a thread does that has allocated debt_bytes more than it has paid for. 0 and 0 for no debt. Saturates.
- */
+/* What a thread does that has allocated debt_bytes more than it has paid for. 0 and 0 for no debt. Neither is
+ * more than ASSIST_MOST_BYTES. */
 struct assist_charge assist_charge(const struct assist_ratio *ratio, uint64_t debt_bytes);
 
 /* Bytes of allocation that scanned_bytes pay for; one more than the ratio says, so that work is never for
- * nothing. For work that came out different from the charge. Saturates. */
+ * nothing. For work that came out different from the charge. At most ASSIST_MOST_BYTES. */
 uint64_t assist_paid(const struct assist_ratio *ratio, uint64_t scanned_bytes);
 
 #endif

@@ -10,7 +10,7 @@
 #define PIECE_WORDS 256
 
 _Atomic uint32_t barrier_on;
-static _Atomic uint64_t flagged_bytes; /* relaxed */
+static _Atomic uint64_t shaded_bytes; /* relaxed */
 
 void barrier_set(bool on) {
     atomic_store_explicit(&barrier_on, on, memory_order_relaxed);
@@ -31,13 +31,26 @@ static uint64_t first_unread(const struct barrier_buffer *b) {
     return b->read > b->recycled ? b->read : b->recycled;
 }
 
+/*
+ * Marks here and now, and queues what is to be scanned: each object once, so that a thread which stores faster than
+ * marking goes fills no queue. What most records lead to is marked already.
+ */
 static void hand_over(const uintptr_t *words, size_t count, void *context) {
     (void)context;
-    if (grey_pool_put_words(words, count))
+    grey_entry entries[BARRIER_RECORDS];
+    size_t queued = 0;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes += marker_shade(words[i], &entries[queued]);
+        queued += entries[queued] != 0;
+    }
+    if (bytes != 0)
+        atomic_fetch_add_explicit(&shaded_bytes, bytes, memory_order_relaxed);
+    if (queued == 0 || grey_pool_put(entries, queued))
         return;
-    /* No memory for a queue: the objects are found again by their pages' flags. Some may be in the pool too. */
-    for (size_t i = 0; i < count; i++)
-        atomic_fetch_add_explicit(&flagged_bytes, marker_mark_flagged(words[i]), memory_order_relaxed);
+    /* No memory for a queue. Some may be in the pool too. */
+    for (size_t i = 0; i < queued; i++)
+        marker_flag(entries[i]);
     mark_note_overflow();
 }
 
@@ -86,7 +99,7 @@ void barrier_store_range(struct mutator *self, uintptr_t *fields, const uintptr_
 void barrier_begin(void) {
     for (struct mutator *m = mutator_list; m != NULL; m = m->next)
         m->barrier.read = atomic_load_explicit(&m->barrier.published, memory_order_acquire);
-    atomic_store_explicit(&flagged_bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&shaded_bytes, 0, memory_order_relaxed);
 }
 
 static void visit_recorded(const uintptr_t *words, size_t count, void *context) {
@@ -103,6 +116,6 @@ void barrier_each_recorded(struct marker *marker) {
     }
 }
 
-uint64_t barrier_flagged_bytes(void) {
-    return atomic_load_explicit(&flagged_bytes, memory_order_relaxed);
+uint64_t barrier_shaded_bytes(void) {
+    return atomic_load_explicit(&shaded_bytes, memory_order_relaxed);
 }

@@ -9,7 +9,7 @@
  *
  * A record is a word in the thread's ring, then a published count, an absolute number. The collector reads a
  * stopped thread's records up to the count and remembers how far; the owner alone makes room, inside S1, by
- * handing them to the markers' pool. A stop between a record's two steps loses nothing: the words are in the
+ * marking what they lead to and handing that to the markers' pool. A stop between a record's two steps loses nothing: the words are in the
  * thread's registers, which every stop that matters scans.
  */
 #ifndef GC_BARRIER_H
@@ -66,7 +66,7 @@ void barrier_set(bool on);
 void barrier_begin(void);
 /* Marks every word recorded and not handed over. World stopped. */
 void barrier_each_recorded(struct marker *marker);
-/* Bytes that became live without a marker, for want of memory, in this cycle. */
-uint64_t barrier_flagged_bytes(void);
+/* Bytes that became live by records that their threads handed over, in this cycle. */
+uint64_t barrier_shaded_bytes(void);
 
 #endif

@@ -25,7 +25,7 @@ struct cleanup {
     uint64_t id;
     cleanup_function *function;
     void *argument;
-    uintptr_t base;         /* first byte of the watched object; 0 once queued */
+    uintptr_t base;         /* first byte of the watched object; 0 once queued; while it runs, whose thread's record */
     struct cleanup *next;   /* of the same object while waiting; then in the queue, then in `running` */
     struct cleanup *before; /* of the same object while waiting; the first one's is the last */
     /* Of an object's first cleanup only: those of the objects watched before and after. */
@@ -265,7 +265,7 @@ void cleanup_after_mark(void) {
 /* ---- running ---- */
 
 /* Takes the first of the queue to run it; NULL when there is none. Inside S1. */
-static struct cleanup *take(void) {
+static struct cleanup *take(struct mutator *self) {
     os_lock_acquire(&cleanups.lock);
     struct cleanup *entry = cleanups.queue_first;
     if (entry != NULL) {
@@ -273,6 +273,7 @@ static struct cleanup *take(void) {
         if (entry->next == NULL)
             cleanups.queue_last = NULL;
         addr_table_remove(&cleanups.by_id, entry->id);
+        entry->base = (uintptr_t)self;
         entry->next = cleanups.running;
         cleanups.running = entry;
         add(&cleanups.queued, (uint64_t)-1);
@@ -296,7 +297,7 @@ static void forget_running(struct cleanup *entry) {
 
 static bool run_one(struct mutator *self) {
     mutator_enter(self);
-    struct cleanup *entry = take();
+    struct cleanup *entry = take(self);
     mutator_leave(self);
     if (entry == NULL)
         return false;
@@ -325,6 +326,7 @@ static struct {
     _Atomic uint32_t order; /* enum thread_order; relaxed, published by the bell */
     _Atomic uint32_t bell;  /* futex the thread sleeps on; rung with release after there is something to do */
     pthread_t id;           /* written before THERE; by shutdown */
+    struct mutator *record; /* NULL before its first cleanup; by itself, read after fork */
     bool complained;        /* by whoever moved state to STARTING */
 } thread;
 
@@ -358,13 +360,14 @@ static void *thread_main(void *argument) {
             break;
         /* Attached from its first cleanup on; without memory for that the next ring tries again. */
         if (self == NULL && value_of(&cleanups.queued) != 0)
-            self = mutator_attach();
+            thread.record = self = mutator_attach();
         if (self != NULL && cleanup_run(self, 0) != 0)
             continue;
         if (order == THREAD_END_WHEN_EMPTY)
             break;
         wait_for_ring(self, rung);
     }
+    thread.record = NULL;
     if (self != NULL)
         mutator_detach(self);
     return NULL;
@@ -401,6 +404,27 @@ void cleanup_wake(void) {
         return;
     start_thread();
     ring();
+}
+
+void cleanup_after_fork(void) {
+    struct mutator *self = mutator_self;
+    bool is_thread = self != NULL && thread.record == self;
+    atomic_store_explicit(&thread.state, is_thread ? THREAD_THERE : THREAD_NONE, memory_order_relaxed);
+    if (is_thread) {
+        thread.id = pthread_self(); /* its starter may not have come to write it */
+    } else {
+        thread.record = NULL;
+        atomic_store_explicit(&thread.order, THREAD_RUN, memory_order_relaxed);
+    }
+    for (struct cleanup **link = &cleanups.running; *link != NULL;) {
+        struct cleanup *entry = *link;
+        if (entry->base == (uintptr_t)self) {
+            link = &entry->next;
+            continue;
+        }
+        *link = entry->next;
+        offheap_free(entry);
+    }
 }
 
 static void forget_chain(struct cleanup *entry) {

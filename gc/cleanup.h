@@ -50,6 +50,11 @@ void cleanup_after_mark(void);
  */
 void cleanup_wake(void);
 /*
+ * In the child of a fork: cleanups that other threads were running are theirs, in the parent, and are forgotten;
+ * what is queued runs in both. The library's thread is started anew when it is wanted.
+ */
+void cleanup_after_fork(void);
+/*
  * Ends the library's thread, having it run what is queued first if `run_queued`, and forgets all cleanups. At
  * shutdown; the caller and the library's thread are the only mutators. Depth 0; blocks. Not from a cleanup.
  */

@@ -4,6 +4,7 @@
 #include "gc/account.h"
 #include "gc/background.h"
 #include "gc/cycle.h"
+#include "gc/fiber.h"
 #include "gc/handle.h"
 #include "gc/heap.h"
 #include "gc/mark.h"
@@ -53,6 +54,7 @@ void collector_end(void) {
     if (mutator_self != NULL)
         mutator_detach(mutator_self);
     roots_forget();
+    fiber_forget();
     handle_forget();
     weak_forget();
     verify_forget();

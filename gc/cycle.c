@@ -83,14 +83,23 @@ static bool starts_early(void) {
            !atomic_load_explicit(&account.one_stop, memory_order_relaxed);
 }
 
+/* Memory that marking will free is worth waiting for, unless collections took too much already. */
+static bool must_finish(uint64_t request) {
+    return account_would_grow_past_limit(request) && !report_limiter_holds_back();
+}
+
 bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *reason) {
+    self->request = request;
     if (self->stress_left != 0 && --self->stress_left == 0) {
         self->stress_left = next_stress(self);
         *reason = CYCLE_STRESS;
         return true;
     }
-    if (barrier_is_on())
-        return false; /* it is under way: whoever is too fast for it pays (pace) */
+    if (barrier_is_on()) {
+        /* It is under way: whoever is too fast for it pays (pace). */
+        *reason = CYCLE_AWAIT;
+        return must_finish(request);
+    }
     *reason = CYCLE_HEAP;
     bool early = starts_early();
     uint64_t heap_then = account_heap() + request;
@@ -144,6 +153,7 @@ static void close_stop(int64_t wait_ns) {
     int64_t pause = end_ns - now.stop_start_ns;
     *now.open_clock += pause;
     now.open_clock = NULL;
+    now.report.stops++;
     now.report.pause_ns += pause;
     if (pause > now.report.pause_max_ns)
         now.report.pause_max_ns = pause;
@@ -396,9 +406,9 @@ static void background_turn(void) {
     bool wanted = atomic_load_explicit(&asked, memory_order_relaxed);
     bool due = !wanted && is_due();
     if (wanted || due) {
-        follow_processors();
         uint32_t seen = heap_epoch();
         os_lock_acquire(&cycle_lock);
+        follow_processors(); /* under the lock: it takes another, which a fork must find free */
         if (heap_epoch() == seen)
             run(wanted ? CYCLE_HEAP : CYCLE_PERIODIC);
         atomic_store_explicit(&asked, false, memory_order_relaxed);
@@ -412,12 +422,13 @@ static const struct background_work background_work = {background_turn, deadline
 
 /* ---- the program's threads ---- */
 
-/* Until a cycle that was asked for marks, or is over. */
-static __attribute__((noinline)) void await(uint32_t seen) {
+/* Until a cycle that was asked for marks, or, where the limit would be passed before, is over. */
+static __attribute__((noinline)) void await(uint32_t seen, uint64_t request) {
     for (;;) {
         uint32_t before = atomic_load_explicit(&progress, memory_order_acquire);
-        if (barrier_is_on() || heap_epoch() != seen ||
-            !atomic_load_explicit(&asked, memory_order_relaxed))
+        if (heap_epoch() != seen)
+            return;
+        if (barrier_is_on() ? !must_finish(request) : !atomic_load_explicit(&asked, memory_order_relaxed))
             return;
         os_futex_wait(&progress, before, -1);
     }
@@ -455,9 +466,12 @@ static __attribute__((noinline)) bool begin_or_run(struct mutator *self, enum cy
 void cycle_collect(struct mutator *self, enum cycle_reason reason) {
     uint32_t seen = heap_epoch();
     int saved = errno;
+    /* A fork handler of the program's that runs between ours: this thread holds the cycle. */
+    if (unlikely(mutator_forks))
+        return;
     mutator_block(self);
     if (reason == CYCLE_AWAIT) {
-        await(seen);
+        await(seen, self->request);
     } else {
         os_lock_acquire(&cycle_lock);
         background_prepare(&background_work);
@@ -476,6 +490,11 @@ void cycle_hold(void) {
 
 void cycle_release(void) {
     os_lock_release(&cycle_lock);
+}
+
+void cycle_after_fork(void) {
+    /* By threads that are gone. The collector's state is whole: no cycle was under way. */
+    atomic_store_explicit(&asked, false, memory_order_relaxed);
 }
 
 void cycle_stopped(struct mutator *self, void (*function)(void *context), void *context) {

@@ -11,7 +11,8 @@
 
 enum cycle_reason {
     CYCLE_HEAP,      /* the heap reached its goal */
-    CYCLE_AWAIT,     /* it did, and a cycle that was asked for has not begun: wait until it has */
+    CYCLE_AWAIT,     /* it did, and a cycle that was asked for has not begun, or the memory limit would be passed
+                        before it is over: wait */
     CYCLE_FORCED,    /* the program asked */
     CYCLE_PERIODIC,  /* nothing happened for two minutes */
     CYCLE_STRESS,    /* gcstress */
@@ -48,5 +49,7 @@ static inline void cycle_deliver(void) {
  */
 void cycle_hold(void);
 void cycle_release(void);
+/* In the child of a fork, held: what threads that are gone had asked for is forgotten. */
+void cycle_after_fork(void);
 
 #endif

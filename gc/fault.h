@@ -20,7 +20,8 @@ enum fault {
     FAULT_LARGE_TAIL_FREED,          /* the last page of a large object is freed while it lives */
     FAULT_PLAIN_STORE,               /* tern_store records nothing */
     FAULT_RECORDS_UNREAD,            /* what the barrier recorded is thrown away */
-    FAULT_WHITE_ALLOCATION           /* what is allocated while marking is white */
+    FAULT_WHITE_ALLOCATION,          /* slots that are taken while marking are white */
+    FAULT_WHITE_LARGE                /* large objects allocated while marking are white */
 };
 
 #ifdef TERN_FAULTS

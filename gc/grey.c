@@ -14,7 +14,6 @@ static struct {
     struct os_lock lock;
     struct grey_segment *segments; /* objects for any marker; under lock */
     struct grey_segment *own;      /* objects for the library's threads; under lock */
-    struct grey_segment *words;    /* of the barrier; under lock */
     unsigned busy;                 /* markers that have, or may find, work; under lock */
     unsigned waiting;              /* markers in grey_pool_take; under lock */
     _Atomic uint32_t hungry;       /* relaxed hint: a marker waits and there is nothing for it */
@@ -55,8 +54,7 @@ void grey_stack_destroy(struct grey_stack *stack) {
         free_segment(s);
     }
     free_segment(stack->spare);
-    free_segment(stack->words);
-    stack->spare = stack->words = NULL;
+    stack->spare = NULL;
     stack->count = 0;
 }
 
@@ -91,19 +89,12 @@ bool grey_pop_slow(struct grey_stack *stack, grey_entry *e) {
 }
 
 static bool is_empty(void) {
-    return pool.segments == NULL && pool.own == NULL && pool.words == NULL;
+    return pool.segments == NULL && pool.own == NULL;
 }
 
 void grey_pool_open(void) {
     os_lock_acquire(&pool.lock);
-    gc_check(pool.busy == 0 && pool.segments == NULL && pool.own == NULL,
-             "marking began before the last one was over");
-    /* Words that the barrier recorded too late for the last cycle lead to nothing that this one needs. */
-    while (pool.words != NULL) {
-        struct grey_segment *below = pool.words->below;
-        free_segment(pool.words);
-        pool.words = below;
-    }
+    gc_check(pool.busy == 0 && is_empty(), "marking began before the last one was over");
     atomic_store_explicit(&pool.hungry, 0, memory_order_relaxed);
     os_lock_release(&pool.lock);
 }
@@ -229,23 +220,23 @@ void grey_pool_leave(struct grey_stack *stack, struct grey_stack *own) {
         os_futex_wake(&pool.turn, INT32_MAX);
 }
 
-bool grey_pool_put_words(const uintptr_t *words, size_t count) {
+bool grey_pool_put(const grey_entry *entries, size_t count) {
     bool wake = false;
     os_lock_acquire(&pool.lock);
     while (count != 0) {
-        struct grey_segment *s = pool.words;
+        struct grey_segment *s = pool.segments;
         if (s == NULL || s->count == GREY_SEGMENT_ENTRIES) {
             s = new_segment();
             if (s == NULL)
                 break;
-            put_chain(&pool.words, s);
+            put_chain(&pool.segments, s);
         }
         size_t n = GREY_SEGMENT_ENTRIES - s->count;
         if (n > count)
             n = count;
-        memcpy(s->entries + s->count, words, n * sizeof *words);
+        memcpy(s->entries + s->count, entries, n * sizeof *entries);
         s->count += n;
-        words += n;
+        entries += n;
         count -= n;
         wake = true;
     }
@@ -256,27 +247,17 @@ bool grey_pool_put_words(const uintptr_t *words, size_t count) {
     return count == 0;
 }
 
-void grey_words_done(struct grey_stack *stack) {
-    free_segment(stack->words);
-    stack->words = NULL;
-}
-
 /* Moves one segment of work from the pool into the stack. The lock is held. */
-static enum grey_work take_one(struct grey_stack *stack, bool guest) {
-    gc_assert(stack->count == 0 && stack->top->below == NULL && stack->words == NULL);
-    struct grey_segment **list = pool.segments != NULL                ? &pool.segments
-                                 : pool.words != NULL                 ? &pool.words
-                                 : pool.own != NULL && !guest         ? &pool.own
-                                                                      : NULL;
+static bool take_one(struct grey_stack *stack, bool guest) {
+    gc_assert(stack->count == 0 && stack->top->below == NULL);
+    struct grey_segment **list = pool.segments != NULL        ? &pool.segments
+                                 : pool.own != NULL && !guest ? &pool.own
+                                                              : NULL;
     if (list == NULL)
-        return GREY_DRY;
+        return false;
     struct grey_segment *s = *list;
     *list = s->below;
     s->below = NULL;
-    if (list == &pool.words) {
-        stack->words = s;
-        return GREY_WORDS;
-    }
     if (stack->spare == NULL)
         stack->spare = stack->top;
     else
@@ -285,34 +266,33 @@ static enum grey_work take_one(struct grey_stack *stack, bool guest) {
     stack->count = (uint32_t)s->count;
     if (fault_is(FAULT_DROP_HALF_STOLEN))
         stack->count /= 2;
-    return GREY_OBJECTS;
+    return true;
 }
 
-enum grey_work grey_pool_try(struct grey_stack *stack, bool guest) {
+bool grey_pool_try(struct grey_stack *stack, bool guest) {
     os_lock_acquire(&pool.lock);
-    enum grey_work work = take_one(stack, guest);
-    if (work != GREY_DRY)
+    bool work = take_one(stack, guest);
+    if (work)
         pool.busy++;
     os_lock_release(&pool.lock);
     return work;
 }
 
-enum grey_work grey_pool_take(struct grey_stack *stack) {
+bool grey_pool_take(struct grey_stack *stack) {
     os_lock_acquire(&pool.lock);
     pool.busy--;
     for (;;) {
-        enum grey_work work = take_one(stack, false);
-        if (work != GREY_DRY) {
+        if (take_one(stack, false)) {
             pool.busy++;
             os_lock_release(&pool.lock);
-            return work;
+            return true;
         }
         if (pool.busy == 0) {
             bool wake = announce();
             os_lock_release(&pool.lock);
             if (wake)
                 os_futex_wake(&pool.turn, INT32_MAX);
-            return GREY_DRY;
+            return false;
         }
         uint32_t turn = atomic_load_explicit(&pool.turn, memory_order_relaxed);
         pool.waiting++;

@@ -42,7 +42,6 @@ struct grey_stack {
     uint32_t count;           /* entries in the top segment */
     uint32_t segments;
     struct grey_segment *spare; /* one empty segment kept back, or NULL */
-    struct grey_segment *words; /* from the pool, or NULL */
 };
 
 /* 0, or -1 with errno ENOMEM. */
@@ -68,19 +67,13 @@ static inline bool grey_pop(struct grey_stack *stack, grey_entry *e) {
 }
 
 /*
- * Sharing. The pool holds three kinds of work: stacks' segments, objects that only the library's own threads may
- * scan (their trace functions are the program's), and words that the barrier recorded and nobody looked at yet.
- * A marker is busy from grey_pool_enter, or a take that brought work, until a take that brings none. Marking is
- * dry when no marker is busy and the pool is empty. It may become wet again: the barrier adds words at any time.
+ * Sharing. The pool holds two kinds of work: objects for anybody, and objects that only the library's own threads
+ * may scan (their trace functions are the program's). A marker is busy from grey_pool_enter, or a take that brought
+ * work, until a take that brings none. Marking is dry when no marker is busy and the pool is empty. It may become
+ * wet again: the barrier adds objects at any time.
  */
 
-enum grey_work {
-    GREY_DRY,     /* none, and nobody is busy */
-    GREY_OBJECTS, /* the stack has entries now */
-    GREY_WORDS    /* stack->words has entries that may be pointers; grey_words_done when they are marked */
-};
-
-/* Throws nothing away: the pool must be dry. Before the first marker of a cycle. */
+/* The pool must be dry. Before the first marker of a cycle. */
 void grey_pool_open(void);
 /* The caller is busy: it has work, or may find some. */
 void grey_pool_enter(void);
@@ -88,20 +81,20 @@ void grey_pool_enter(void);
 bool grey_pool_hungry(void);
 /* Gives the bottom half of the stack to the pool, if it has at least two entries. */
 void grey_pool_donate(struct grey_stack *stack);
-/* The stack is empty and its marker busy: waits for work, or for all to be dry, after which it is not busy. */
-enum grey_work grey_pool_take(struct grey_stack *stack);
-/* The same without waiting, for a marker that was not busy and is now, unless the answer is GREY_DRY: nothing
- * to be had. With `guest`, objects for the library's own threads are left alone. */
-enum grey_work grey_pool_try(struct grey_stack *stack, bool guest);
+/* The stack is empty and its marker busy: waits for work, which is on the stack then, or for all to be dry: false, and
+ * it is not busy any more. */
+bool grey_pool_take(struct grey_stack *stack);
+/* The same without waiting, for a marker that was not busy and is now, unless the answer is false: nothing to be
+ * had. With `guest`, objects for the library's own threads are left alone. */
+bool grey_pool_try(struct grey_stack *stack, bool guest);
 /* Gives all of the stack to the pool; its marker is not busy any more. `own` holds objects for the library's
  * threads only; may be NULL. */
 void grey_pool_leave(struct grey_stack *stack, struct grey_stack *own);
 /* The marker is not busy any more, yet keeps what is on its stack: nobody else will look, so it must enter again.
  */
 void grey_pool_pause(void);
-/* Words for others to mark. false: no memory. */
-bool grey_pool_put_words(const uintptr_t *words, size_t count);
-void grey_words_done(struct grey_stack *stack);
+/* Objects for others to scan, from who is no marker. false: no memory for all of them. */
+bool grey_pool_put(const grey_entry *entries, size_t count);
 /* Whether there is no work and nobody busy. Racy unless the world is stopped and no marker runs. */
 bool grey_pool_is_dry(void);
 

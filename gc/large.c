@@ -6,6 +6,7 @@
 
 #include "gc/account.h"
 #include "gc/barrier.h"
+#include "gc/fault.h"
 #include "gc/heap.h"
 #include "gc/os/os_mem.h"
 #include "gc/pagerun.h"
@@ -33,7 +34,8 @@ static void make(page_index first, size_t pages) {
     head->large.quarantined = 0;
     head->size_class = 0;
     /* Black while marking; and the epoch tells the walk after it what was allocated since. */
-    atomic_store_explicit(&head->large.marked, barrier_is_on(), memory_order_relaxed);
+    atomic_store_explicit(&head->large.marked, barrier_is_on() && !fault_is(FAULT_WHITE_LARGE),
+                          memory_order_relaxed);
     atomic_store_explicit(&head->claim, claim_word(heap_epoch(), CLAIM_SWEPT), memory_order_relaxed);
     atomic_store_explicit(&head->kind, KIND_LEAF, memory_order_relaxed);
     atomic_store_explicit(&head->flags, 0, memory_order_relaxed);

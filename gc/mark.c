@@ -41,10 +41,13 @@ static struct {
     pthread_t threads[MARKERS_MOST];
     unsigned started;         /* helper threads that exist; by the cycle's thread */
     unsigned wanted;          /* markers of this cycle when the world is stopped for all of it */
-    unsigned active;          /* markers of this round; written before round, read after it */
-    bool beside;              /* the round runs beside the program; as active */
-    bool stopping;            /* as active */
-    _Atomic uint32_t round;   /* futex: a new round, or the end; release */
+    unsigned active;          /* markers of this round; by the cycle's thread */
+    /*
+     * A futex: the number of the round, whether it runs beside the program, and how many markers it has, in one
+     * word: a helper that wakes late must not take the last round for one that it belongs to. None: the end.
+     * release.
+     */
+    _Atomic uint32_t round;
     _Atomic uint32_t running; /* futex: helpers that are not done yet; acq_rel */
     bool ring_last;           /* the order that the last cycle used for most */
     _Atomic bool overflowed;  /* some page is flagged PAGE_REGREY; relaxed, read when all are dry */
@@ -54,6 +57,18 @@ static struct {
     int64_t beside_ns;            /* wall time of concurrent marking in this cycle */
     int64_t stopped_ns;           /* wall time of marking in stops */
 } marking;
+
+#define ROUND_MARKERS 0x7fu /* in the word `round` */
+#define ROUND_BESIDE  0x80u
+#define ROUND_NEXT    0x100u
+static_assert(MARKERS_MOST <= ROUND_MARKERS, "a round's markers have their place in its word");
+
+static void open_word(unsigned active, bool beside) {
+    uint32_t now = atomic_load_explicit(&marking.round, memory_order_relaxed) & ~(ROUND_NEXT - 1);
+    atomic_store_explicit(&marking.round, (now + ROUND_NEXT) | (beside ? ROUND_BESIDE : 0) | active,
+                          memory_order_release);
+    os_futex_wake(&marking.round, INT32_MAX);
+}
 
 static bool ready(struct marker *m) {
     return m->grey.top != NULL || grey_stack_init(&m->grey) == 0;
@@ -74,16 +89,7 @@ static void publish(struct marker *m) {
 
 /* Waits for work. false: all are dry. The marker is busy before, and after true. */
 static bool more_work(struct marker *m) {
-    switch (grey_pool_take(&m->grey)) {
-    case GREY_WORDS:
-        marker_visit_recorded(m, m->grey.words->entries, m->grey.words->count);
-        grey_words_done(&m->grey);
-        return true;
-    case GREY_OBJECTS:
-        return true;
-    default:
-        return false;
-    }
+    return grey_pool_take(&m->grey);
 }
 
 static void donate(struct marker *m) {
@@ -131,6 +137,7 @@ static void run_beside(struct marker *m, unsigned index, void (*look)(void), boo
                 bool many = crowded();
                 if (index != 0 && index >= stay && many) {
                     marker_settle(m);
+                    publish(m); /* settling may not have found room for all */
                     grey_pool_leave(&m->grey, NULL);
                     return;
                 }
@@ -148,21 +155,21 @@ static void run_beside(struct marker *m, unsigned index, void (*look)(void), boo
 }
 
 static void *helper(void *argument) {
-    unsigned index = (unsigned)(uintptr_t)argument;
+    unsigned index = (unsigned)((uintptr_t)argument & ROUND_MARKERS);
     struct marker *m = &marking.markers[index];
-    uint32_t round = 0;
+    uint32_t round = (uint32_t)((uintptr_t)argument >> 8);
     for (;;) {
         os_futex_wait(&marking.round, round, -1);
         uint32_t now = atomic_load_explicit(&marking.round, memory_order_acquire);
         if (now == round)
             continue;
         round = now;
-        if (marking.stopping)
+        if ((round & ROUND_MARKERS) == 0)
             return NULL;
-        if (index >= marking.active)
+        if (index >= (round & ROUND_MARKERS))
             continue;
         int64_t start = os_time_thread_cpu_ns();
-        if (marking.beside)
+        if (round & ROUND_BESIDE)
             run_beside(m, index, NULL, false);
         else
             run_stopped(m);
@@ -193,7 +200,8 @@ void mark_prepare(uint64_t expected_live_bytes) {
             name[10] = (char)('0' + n / 10);
             name[11] = (char)('0' + n % 10);
             if (os_thread_start(&marking.threads[n], name, HELPER_STACK_BYTES, helper,
-                                (void *)(uintptr_t)n) != 0)
+                                (void *)((uintptr_t)atomic_load_explicit(&marking.round, memory_order_relaxed) << 8 |
+                                         n)) != 0)
                 break;
             marking.started = n;
         }
@@ -203,9 +211,7 @@ void mark_prepare(uint64_t expected_live_bytes) {
 }
 
 void mark_shutdown(void) {
-    marking.stopping = true;
-    atomic_fetch_add_explicit(&marking.round, 1, memory_order_release);
-    os_futex_wake(&marking.round, INT32_MAX);
+    open_word(0, false);
     for (unsigned i = 1; i <= marking.started; i++)
         pthread_join(marking.threads[i], NULL);
     for (unsigned i = 0; i < MARKERS_MOST; i++)
@@ -215,6 +221,12 @@ void mark_shutdown(void) {
         grey_stack_destroy(&marking.guests[i].own);
     }
     memset(&marking, 0, sizeof marking);
+}
+
+void mark_after_fork(void) {
+    marking.started = 0;
+    marking.wanted = marking.active = 1;
+    atomic_store_explicit(&marking.running, 0, memory_order_relaxed);
 }
 
 static void drain(struct marker *m) {
@@ -293,11 +305,9 @@ static void open_round(unsigned active, bool beside) {
         grey_pool_enter();
     }
     marking.active = active;
-    marking.beside = beside;
     if (active > 1) {
         atomic_store_explicit(&marking.running, active - 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&marking.round, 1, memory_order_release);
-        os_futex_wake(&marking.round, INT32_MAX);
+        open_word(active, beside);
     }
 }
 
@@ -396,22 +406,16 @@ static int64_t assist_piece(void) {
     if (m == NULL)
         return 0;
     uint64_t before = m->scanned_bytes;
-    int64_t extra = 0;
-    enum grey_work work = grey_pool_try(&m->grey, true);
-    if (work != GREY_DRY) {
-        if (work == GREY_WORDS) {
-            marker_visit_recorded(m, m->grey.words->entries, m->grey.words->count);
-            extra = (int64_t)(m->grey.words->count * sizeof(uintptr_t));
-            grey_words_done(&m->grey);
-        }
+    int64_t done = 0;
+    if (grey_pool_try(&m->grey, true)) {
         marker_step(m, SHORT_STEP_OBJECTS);
         marker_settle(m);
         publish(m);
         grey_pool_leave(&m->grey, &m->own);
-        extra += (int64_t)(m->scanned_bytes - before) + 1;
+        done = (int64_t)(m->scanned_bytes - before) + 1;
     }
     give_guest(m);
-    return extra;
+    return done;
 }
 
 int64_t mark_assist(struct mutator *self, int64_t debt) {
@@ -456,7 +460,7 @@ static void add_up(const struct marker *m, struct mark_result *result, uint64_t 
 }
 
 struct mark_result mark_result(void) {
-    struct mark_result result = {.live_bytes = barrier_flagged_bytes()};
+    struct mark_result result = {.live_bytes = barrier_shaded_bytes()};
     uint64_t ring = 0, stack = 0;
     for (unsigned i = 0; i <= marking.started || i == 0; i++) {
         add_up(&marking.markers[i], &result, &ring, &stack);

@@ -21,7 +21,7 @@ int mark_init(void);
  * malloc. */
 void mark_prepare(uint64_t expected_live_bytes);
 void mark_shutdown(void);
-/* In the child of a fork: the helpers are gone. */
+/* In the child of a fork, no cycle under way: the helpers are gone, and started anew when they are wanted. */
 void mark_after_fork(void);
 
 /* A new cycle. World stopped, all spans swept, open masks blackened. */

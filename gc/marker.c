@@ -388,7 +388,8 @@ void marker_requeue(struct marker *m, page_index head, unsigned slot) {
                        kind));
 }
 
-uint64_t marker_mark_flagged(uintptr_t word) {
+uint64_t marker_shade(uintptr_t word, grey_entry *entry) {
+    *entry = 0;
     struct heap_place place = heap_find(word);
     if (place.head == NULL)
         return 0;
@@ -399,6 +400,14 @@ uint64_t marker_mark_flagged(uintptr_t word) {
                      [place.slot / 32];
     if (!set_bit(marks, large ? 1u : 1u << place.slot % 32, true))
         return 0;
-    flag(place.head, PAGE_LIVE | PAGE_REGREY);
+    if ((atomic_load_explicit(&place.head->flags, memory_order_relaxed) & PAGE_LIVE) == 0)
+        flag(place.head, PAGE_LIVE);
+    unsigned kind = atomic_load_explicit(&place.head->kind, memory_order_relaxed);
+    if (kind != KIND_LEAF && kind != KIND_TINY)
+        *entry = grey_pack((uintptr_t)place.base, large ? 0 : place.head->size_class, kind);
     return place.bytes;
+}
+
+void marker_flag(grey_entry e) {
+    flag(heap_find(grey_address(e)).head, PAGE_REGREY);
 }

@@ -49,9 +49,13 @@ void marker_visit_recorded(struct marker *m, const uint64_t *words, uint64_t cou
 bool marker_step(struct marker *m, unsigned objects);
 /* Everything held back in the rings goes to the stack. */
 void marker_settle(struct marker *m);
-/* Marks without a queue: the object is found again through its page's flag. For a word that could not be
- * recorded. Returns the bytes that became live. Any thread inside S1. */
-uint64_t marker_mark_flagged(uintptr_t word);
+/*
+ * For who is no marker: marks what the word leads to. `*entry` is what to queue, 0 when that is nothing: marked
+ * already, or pointer-free. Returns the bytes that became live. Inside S1.
+ */
+uint64_t marker_shade(uintptr_t word, grey_entry *entry);
+/* An entry that could not be queued: its object is found again through its page's flag. */
+void marker_flag(grey_entry e);
 /* Queues an object that is marked already, so that its fields are looked at (again). */
 void marker_requeue(struct marker *m, page_index head, unsigned slot);
 

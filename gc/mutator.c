@@ -11,10 +11,19 @@
 #include "gc/barrier.h"
 #include "gc/offheap.h"
 #include "gc/os/os_thread.h"
+#include "gc/os/os_time.h"
 #include "gc/settings.h"
 #include "gc/stop.h"
 
+/* How often the closer of the gate looks before it sleeps between looks: most sections are over by then. */
+#define GATE_SPINS 1000
+#define GATE_NS    INT64_C(50000)
+/* A store of another processor is seen everywhere long before this; see fence_all. */
+#define SEEN_NS INT64_C(1000000)
+
 _Thread_local struct mutator *mutator_self __attribute__((tls_model("initial-exec")));
+_Thread_local bool mutator_forks __attribute__((tls_model("initial-exec")));
+_Atomic uint32_t mutator_gate;
 struct os_lock mutator_list_lock = OS_LOCK_INIT;
 struct mutator *mutator_list;
 static _Atomic uint32_t count;            /* changed under mutator_list_lock, read by anybody; relaxed */
@@ -29,6 +38,8 @@ static void detach_at_exit(void *value) {
 int mutator_init(void) {
     static bool have_key;
     memset(&gone_totals, 0, sizeof gone_totals);
+    atomic_store_explicit(&mutator_gate, os_thread_fence_all() ? 0 : MUTATOR_GATE_CAREFUL,
+                          memory_order_seq_cst);
     if (have_key)
         return 0;
     int error = pthread_key_create(&exit_key, detach_at_exit);
@@ -58,11 +69,14 @@ struct mutator *mutator_attach(void) {
     }
     /* The signal handler must find the record from the moment that it is listed. */
     mutator_self = self;
-    os_lock_acquire(&mutator_list_lock);
+    /* In a fork handler of the program's that runs between ours, this thread has the lock already. */
+    if (!mutator_forks)
+        os_lock_acquire(&mutator_list_lock);
     self->next = mutator_list;
     mutator_list = self;
     atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
-    os_lock_release(&mutator_list_lock);
+    if (!mutator_forks)
+        os_lock_release(&mutator_list_lock);
     return self;
 }
 
@@ -201,4 +215,73 @@ void mutator_unblock(struct mutator *self) {
     unshield(self);
     if (stop_requested())
         mutator_park(self);
+}
+
+/* ---- the gate ---- */
+
+void mutator_pass_gate(struct mutator *self) {
+    for (;;) {
+        /* Dekker with mutator_close_gate, which closes and then reads depth. */
+        atomic_store_explicit(&self->depth, 1, memory_order_seq_cst);
+        uint32_t gate = atomic_load_explicit(&mutator_gate, memory_order_seq_cst);
+        if ((gate & MUTATOR_GATE_CLOSED) == 0 || mutator_forks)
+            return;
+        unshield(self);
+        mutator_block(self);
+        os_futex_wait(&mutator_gate, gate, -1);
+        mutator_unblock(self);
+    }
+}
+
+static void fence_all(void) {
+    if ((atomic_load_explicit(&mutator_gate, memory_order_relaxed) & MUTATOR_GATE_CAREFUL) != 0 ||
+        os_thread_fence_all())
+        return;
+    /* It could be had at the start and is refused now, by a sandbox say. */
+    atomic_fetch_or_explicit(&mutator_gate, MUTATOR_GATE_CAREFUL, memory_order_seq_cst);
+    os_time_sleep_ns(SEEN_NS);
+}
+
+static void wait_until_outside(const struct mutator *m) {
+    for (unsigned n = 0; atomic_load_explicit(&m->depth, memory_order_seq_cst) != 0; n++) {
+        if (n < GATE_SPINS)
+            os_cpu_relax();
+        else
+            os_time_sleep_ns(GATE_NS);
+    }
+}
+
+void mutator_close_gate(void) {
+    mutator_forks = true;
+    atomic_fetch_or_explicit(&mutator_gate, MUTATOR_GATE_CLOSED, memory_order_seq_cst);
+    fence_all();
+    for (const struct mutator *m = mutator_list; m != NULL; m = m->next)
+        if (m != mutator_self)
+            wait_until_outside(m);
+    /* Leaving S1 publishes nothing by itself; what was written inside is seen after this. */
+    fence_all();
+}
+
+void mutator_open_gate(void) {
+    atomic_fetch_and_explicit(&mutator_gate, ~MUTATOR_GATE_CLOSED, memory_order_seq_cst);
+    mutator_forks = false;
+    os_futex_wake(&mutator_gate, INT32_MAX);
+}
+
+void mutator_after_fork(void) {
+    struct mutator *self = mutator_self, *next;
+    for (struct mutator *m = mutator_list; m != NULL; m = next) {
+        next = m->next;
+        if (m == self)
+            continue;
+        alloc_give_back(m);
+        add_totals(m, &gone_totals);
+        offheap_free(m);
+    }
+    mutator_list = self;
+    atomic_store_explicit(&count, self != NULL, memory_order_relaxed);
+    if (self != NULL) {
+        self->next = NULL;
+        self->tid = os_thread_id();
+    }
 }

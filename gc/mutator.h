@@ -10,6 +10,9 @@
  * Blocked. Between mutator_block and mutator_unblock a thread counts as stopped: its registers are spilled,
  * its stack above the recorded pointer is a root, and it promises not to touch the heap. Locks that are held
  * across a stop are taken only so (gc/cycle.h).
+ *
+ * The gate. While a thread forks it is closed: nobody is inside S1 and whoever would enter waits, blocked; what
+ * runs outside goes on (gc/fork.h).
  */
 #ifndef GC_MUTATOR_H
 #define GC_MUTATOR_H
@@ -71,7 +74,7 @@ struct mutator {
 
     /* Stopping. */
     _Atomic uint32_t
-        depth; /* > 0: inside S1; by the owner, relaxed: its readers are its own signal handler and stop */
+        depth; /* > 0: inside S1; by the owner, relaxed: its readers are its own signal handler, stop, and who closes the gate */
     _Atomic uint32_t state; /* enum mutator_state; seq_cst against stop_word (Dekker) */
     _Atomic uint32_t ack;   /* the stop_word it stopped for; release after context and sp are written */
     uintptr_t sp;           /* lowest stack word that is a root; valid when stopped or blocked */
@@ -82,10 +85,13 @@ struct mutator {
     uintptr_t frames[MUTATOR_FRAME_WORDS];
     uint32_t frame_words;         /* 0 unless blocked */
     uintptr_t stack_lo, stack_hi; /* of the thread's own stack; read-only once attached */
+    /* Where the stack begins of the fiber that tern_fiber_switch named last; 0: none. By the owner; relaxed. */
+    _Atomic uintptr_t fiber_lo;
 
     pid_t tid;
     struct mutator *next;   /* under mutator_list_lock */
     struct barrier_buffer barrier;
+    uint64_t request;       /* bytes that it asked cycle_wanted about; by the owner */
     int64_t assist_debt;    /* bytes allocated while marking, less those paid for; by the owner */
     uint32_t assist_epoch;  /* of which cycle; by the owner */
     uint32_t stress_left;   /* slow paths until the next stress collection; 0: never */
@@ -119,12 +125,26 @@ static inline bool stop_requested(void) {
 /* Waits, counted as stopped, until no stop is asked for. Depth 0. */
 void mutator_park(struct mutator *self);
 
+/*
+ * Not 0: whoever enters S1 calls mutator_pass_gate. A futex. seq_cst against mutator.depth; the plain load in
+ * mutator_enter is made as good as that by a fence that the closing thread has all others execute.
+ */
+extern _Atomic uint32_t mutator_gate;
+#define MUTATOR_GATE_CLOSED  1u
+#define MUTATOR_GATE_CAREFUL 2u /* the kernel has no such fence: each who enters executes one */
+/* The calling thread closed the gate. */
+extern _Thread_local bool mutator_forks __attribute__((tls_model("initial-exec")));
+/* Depth is 1, before and after; waits in between, at depth 0, while another thread has the gate closed. */
+void mutator_pass_gate(struct mutator *self);
+
 static inline void mutator_enter(struct mutator *self) {
     gc_check(atomic_load_explicit(&self->depth, memory_order_relaxed) == 0,
              "the library was entered from a signal handler or a callback that interrupted it; "
              "signal handlers must not allocate");
     atomic_store_explicit(&self->depth, 1, memory_order_relaxed);
     compiler_barrier();
+    if (unlikely(atomic_load_explicit(&mutator_gate, memory_order_relaxed) != 0))
+        mutator_pass_gate(self);
 }
 
 static inline void mutator_leave(struct mutator *self) {
@@ -161,6 +181,12 @@ static inline struct mutator *mutator_get(void) {
 void mutator_detach(struct mutator *self);
 
 int mutator_init(void); /* makes the key whose destructor detaches; 0 or -1 with errno */
+
+/* Returns when no other mutator is inside S1; none enters until the gate is opened. List lock held; for fork. */
+void mutator_close_gate(void);
+void mutator_open_gate(void);
+/* In the child of a fork, gate closed: the other threads are gone, and what they had is given back. */
+void mutator_after_fork(void);
 
 /* The list, for whoever holds its lock: attach and detach wait meanwhile. Taken blocked or by a non-mutator.
  */

@@ -1,11 +1,11 @@
 /* The pacer: how large the heap may grow before the next collection is over, and where that one starts.
  *
  * Does: turns live bytes, roots, the growth ratio and the limit's goal into a goal; keeps what the last
- * cycles showed of how fast the program allocates beside marking, and sets the trigger so far before the goal
- * that marking at 25 % of the CPU ends there; says how many background workers that share is. Owns: struct
- * pacer; the caller says which lock guards it (no atomics here). The rest is pure. Never: touches the heap, a
- * clock, the environment or memory of its own; it may run in a stopped world. Calls: nobody. gc/limit.h makes
- * the limit's goal that goes in here; gc/assist.h paces within a cycle.
+ *   cycles showed of how fast the program allocates beside marking, and sets the trigger so far before the
+ *   goal that marking at 25 % of the CPU ends there; says how many background workers that share is.
+ * Owns: struct pacer; the caller says which lock guards it (no atomics here). The rest is pure.
+ * Never: touches the heap, a clock, the environment or memory of its own; may run in a stopped world.
+ * Calls: nobody. gc/limit.h makes the limit's goal that goes in here; gc/assist.h paces within a cycle.
  *
  * A cycle, from the caller's side: pacer_workers and assist_ratio when it starts, assist_ratio again whenever
  * heap bytes, scan work or the goal have moved, pacer_end_cycle in the stop that ends marking, pacer_decide
@@ -108,10 +108,11 @@ struct pacer_cycle {
     int64_t mark_ns; /* wall-clock time of concurrent marking; below 1: assist_ns and idle_ns are not read */
     int procs;       /* processors; below 1 is taken as 1 */
     /* Share of procs that background workers had, without idle ones. 0 or less: PACER_UTILISATION, which Go
-     * takes for granted, and the right thing as a rule: where workers get less (5 processors have one for
-     * 0.20; the kernel shares processors among more busy threads than there are), cycles then start earlier
-     * and take longer, and few assist. Told the measured share instead, cycles start later and assists make
-     * up the rest of PACER_UTILISATION. */
+     * takes for granted. An error in that cancels out, as the next cycle's workers will have the same share:
+     * where they get less (5 processors have one for 0.20; the kernel shares processors among more busy
+     * threads than there are), cycles start earlier and take longer, and few assist. Told the measured share
+     * instead, cycles start later and assists make up the rest of PACER_UTILISATION; and told a larger one
+     * than PACER_UTILISATION they start too early, so such an excess belongs in idle_ns. */
     double background_utilisation;
     int64_t assist_ns; /* CPU time of assists; below 0 is taken as 0 */
     int64_t idle_ns;   /* CPU time of idle workers: marking had it, yet the program could have taken it */

@@ -11,7 +11,7 @@
 /* `limit` and `total` in bytes; true: something was dropped that a collection will find. Called at depth 0 without
  * locks, at most once for each collection, by a thread that allocates. */
 typedef bool pressure_function(uint64_t limit, uint64_t total, void *context);
-/* NULL: none. Returns the one before. */
+/* NULL: none. Returns the one before. Inside S1. */
 pressure_function *pressure_on(pressure_function *function, void *context);
 
 extern _Atomic bool pressure_is_watched; /* relaxed */

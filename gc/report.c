@@ -193,6 +193,11 @@ static bool take_news(struct cycle_report *report) {
     return any;
 }
 
+void report_after_fork(void) {
+    /* The one lock that is held outside S1: by a thread that is gone, perhaps. Under it a report was copied. */
+    atomic_store_explicit(&news.lock.word, OS_LOCK_FREE, memory_order_relaxed);
+}
+
 /* A function that allocates comes here again: its cycles are told when it has returned. */
 static _Thread_local bool delivering __attribute__((tls_model("initial-exec")));
 

@@ -9,7 +9,7 @@
 #include "gc/base.h"
 
 struct cycle_report {
-    uint64_t number;
+    uint64_t number, stops;
     bool forced, by_limit;
     int64_t start_ns; /* since the library's start */
     int64_t pause_ns, pause_max_ns, stopping_ns; /* all stops; the longest; the longest until all were stopped */
@@ -38,6 +38,8 @@ bool report_has_news(void);
 bool report_limiter_holds_back(void);
 /* settings.processors is another number now. */
 void report_processors_changed(void);
+/* In the child of a fork. */
+void report_after_fork(void);
 /* When the last cycle ended; the start, before the first. */
 int64_t report_last_end_ns(void);
 

@@ -1,4 +1,4 @@
-/* See roots.h. Calls handle, cleanup, offheap, gc/os. */
+/* See roots.h. Calls fiber, handle, cleanup, offheap, gc/os. */
 #include "gc/roots.h"
 
 #include <errno.h>
@@ -6,11 +6,13 @@
 
 #include "gc/cleanup.h"
 #include "gc/fault.h"
+#include "gc/fiber.h"
 #include "gc/handle.h"
 #include "gc/mutator.h"
 #include "gc/offheap.h"
 #include "gc/os/os_segment.h"
 #include "gc/os/os_signal.h"
+#include "gc/os/os_thread.h"
 #include "gc/settings.h"
 
 /* Registered ranges as they were given, to the byte, sorted by address, not overlapping. Changed under lock
@@ -142,6 +144,11 @@ static uint64_t visit_range(uintptr_t from, uintptr_t to, roots_visit *visit, vo
     return to - from;
 }
 
+/* All of the thread's own stack that is there: it is parked, at a place that nobody has told. */
+static uint64_t visit_whole(const struct mutator *m, roots_visit *visit, void *context) {
+    return visit_range(os_thread_stack_floor(m->stack_lo, m->stack_hi), m->stack_hi, visit, context);
+}
+
 /*
  * The stack of a thread whose pointer is `sp`. Of one that was interrupted the bytes below it that leaf
  * functions may use are included; one that stopped by itself did so in a call, and below it may lie the
@@ -150,21 +157,28 @@ static uint64_t visit_range(uintptr_t from, uintptr_t to, roots_visit *visit, vo
 static uint64_t visit_stacks(const struct mutator *m, uintptr_t sp, const struct os_context *at,
                              roots_visit *visit, void *context) {
     uintptr_t from = at != NULL ? sp - OS_RED_ZONE : sp;
+    /* Before the thread's own stack: a fiber's may lie in it. */
+    struct fiber *fiber = fiber_of_stopped(sp);
+    if (fiber != NULL)
+        return visit_range(from < fiber->lo ? fiber->lo : from, fiber->hi, visit, context) +
+               visit_whole(m, visit, context);
     if (sp >= m->stack_lo && sp <= m->stack_hi)
         return visit_range(from < m->stack_lo ? m->stack_lo : from, m->stack_hi, visit, context);
     if (at == NULL || !at->on_alt)
-        fatal_misuse(
-            "a thread was stopped on a stack that the library does not know", sp,
-            "Run managed code on the thread's own stack or its sigaltstack only; allocate nothing in signal "
-            "handlers.");
+        fatal_misuse("a thread was stopped on a stack that the library does not know", sp,
+                     "Register the stack with tern_fiber_new before it runs; else run managed code on the "
+                     "thread's own stack or its sigaltstack, and allocate nothing in signal handlers.");
     /*
      * The alternate stack holds the kernel's frame of the signal that switched to it, and in it the registers
      * and the stack pointer of the main stack. No word below that pointer is a root, so the lowest address
-     * into the main stack that the alternate stack holds is low enough to start from.
+     * into the main stack that the alternate stack holds is low enough to start from. With fibers the frame may
+     * be of one: it is scanned whole with the parked ones, and so is the main stack.
      */
     if (from < at->alt_lo)
         from = at->alt_lo;
     uint64_t bytes = visit_range(from, at->alt_hi, visit, context);
+    if (fiber_any())
+        return bytes + visit_whole(m, visit, context);
     uintptr_t main_from = lowest_address(align_down(from, sizeof(uintptr_t)),
                                          align_down(at->alt_hi, sizeof(uintptr_t)), m->stack_lo, m->stack_hi);
     main_from = main_from - m->stack_lo > OS_RED_ZONE ? main_from - OS_RED_ZONE : m->stack_lo;
@@ -193,6 +207,7 @@ struct roots_size roots_each(roots_visit *visit, void *context) {
     struct roots_size size = {0, 0};
     for (const struct mutator *m = mutator_list; m != NULL; m = m->next)
         size.stack_bytes += roots_each_mutator(m, visit, context);
+    size.stack_bytes += fiber_each_parked(visit, context);
     for (size_t i = 0; i < registered.count; i++)
         size.global_bytes += visit_range(align_up(registered.ranges[i].lo, sizeof(void *)),
                                          align_down(registered.ranges[i].hi, sizeof(void *)), visit, context);

@@ -51,6 +51,10 @@ int64_t stop_resumed_ns(void) {
     return atomic_load_explicit(&resumed_ns, memory_order_acquire);
 }
 
+void stop_after_fork(void) {
+    atomic_store_explicit(&held, 0, memory_order_relaxed);
+}
+
 void stop_wait(struct mutator *self) {
     bool counted = false;
     for (;;) {

@@ -20,6 +20,9 @@ void start_world(void);
  * stop, when this one held none. For the stopper, after start_world. */
 int64_t stop_resumed_ns(void);
 
+/* In the child of a fork: threads that were about to run again after the last stop are gone. */
+void stop_after_fork(void);
+
 /* For mutator: acknowledges the stop that is on and waits until it is over. Depth 1, sp and context written.
  */
 void stop_wait(struct mutator *self);

@@ -37,6 +37,8 @@ static struct {
     _Atomic uint32_t allowed; /* 1: the background may sweep; seq_cst with active */
     _Atomic uint32_t active;  /* 1: between looking at allowed and being done with a piece; seq_cst */
     _Atomic int64_t cpu_ns; /* of the background; relaxed */
+    _Atomic uint32_t held;   /* 1: no memory is to be returned; seq_cst with returning */
+    _Atomic uint32_t returning; /* 1: between looking at held and having returned a piece; seq_cst */
     _Atomic int64_t rest_until_ns; /* when the next piece may be returned; INT64_MAX: none is to be. relaxed */
     uint64_t start_heap,
         start_pages; /* heap and page bytes when the last cycle started; under active/allowed */
@@ -204,7 +206,7 @@ bool sweep_walk_now_or_later(bool background) {
  * Returns excess memory one piece at a time, each under the page-run lock for about 100 us, and rests in between:
  * about 1 % of the processors. Needs no leave: what it looks at are counters.
  */
-static void scavenge(void) {
+static void scavenge_piece(void) {
     int64_t now = os_time_mono_ns();
     if (now < atomic_load_explicit(&sweeper.rest_until_ns, memory_order_relaxed))
         return;
@@ -217,6 +219,13 @@ static void scavenge(void) {
     uint64_t rest = scavenge_rest_ns((uint64_t)(end - now)) / (unsigned)settings.processors;
     atomic_store_explicit(&sweeper.rest_until_ns, done != 0 ? end + (int64_t)rest : INT64_MAX,
                           memory_order_relaxed);
+}
+
+static void scavenge(void) {
+    atomic_store_explicit(&sweeper.returning, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&sweeper.held, memory_order_seq_cst) == 0)
+        scavenge_piece();
+    atomic_store_explicit(&sweeper.returning, 0, memory_order_seq_cst);
 }
 
 int64_t sweep_deadline_ns(void) {
@@ -251,4 +260,20 @@ void sweep_finish(void) {
     uint64_t heap_now = account_heap();
     sweeper.start_heap = heap_now > 0 ? heap_now : 1; /* 0 would say that there has been no cycle */
     sweeper.start_pages = pagerun_used_bytes();
+}
+
+void sweep_before_fork(void) {
+    atomic_store_explicit(&sweeper.held, 1, memory_order_seq_cst);
+    while (atomic_load_explicit(&sweeper.returning, memory_order_seq_cst) != 0)
+        os_cpu_relax();
+}
+
+void sweep_after_fork(bool in_child) {
+    if (in_child) {
+        /* The background may have been about to see that it is not allowed. */
+        atomic_store_explicit(&sweeper.active, 0, memory_order_relaxed);
+        atomic_store_explicit(&sweeper.returning, 0, memory_order_relaxed);
+    }
+    atomic_store_explicit(&sweeper.held, 0, memory_order_seq_cst);
+    sweep_allow();
 }

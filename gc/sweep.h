@@ -33,6 +33,10 @@ int64_t sweep_deadline_ns(void);
 /* Keeps the background from sweeping, and returns when it is not: then finishes what is left. Blocked or no
  * mutator, cycle lock held. */
 void sweep_finish(void);
+/* After sweep_finish: keeps the background from returning memory, too, and returns when it is not at it. */
+void sweep_before_fork(void);
+/* Lets it sweep and return memory again; in the child its thread is gone. */
+void sweep_after_fork(bool in_child);
 /* CPU ns that the background spent on it so far. */
 int64_t sweep_background_cpu_ns(void);
 /* Whether everything is swept; racy unless the cycle lock is held. */

@@ -1,9 +1,9 @@
 /*
  * gcverify. See verify.h. Simple on purpose: one bit for each 8 bytes of heap says "seen", one says "still in
- * an open mask"; a plain stack of addresses; a division where the marker has magic. Owns those three, which
+ * an open mask"; a plain stack of addresses. Owns those three, which
  * stay from cycle to cycle: mapping them anew would cost more than all the checks of a small heap. Calls
- * heap's arrays, roots' lists of ranges, offheap, os_log; shares no code with marker.c, mark.c or the stack
- * scan of roots.c.
+ * verify_look, verify_origin, heap's arrays, roots' lists of ranges, offheap, os_log; shares no code with marker.c,
+ * mark.c or the stack scan of roots.c.
  *
  * Why open masks are left out: their slots are allocated and black, but hold whatever was there before. A
  * stale word that leads to one retains nothing and is not followed, by neither side.
@@ -14,28 +14,23 @@
 #include <string.h>
 
 #include "gc/cleanup.h"
+#include "gc/fiber.h"
 #include "gc/handle.h"
 #include "gc/heap.h"
 #include "gc/mutator.h"
 #include "gc/offheap.h"
 #include "gc/os/os_log.h"
 #include "gc/os/os_signal.h"
+#include "gc/os/os_thread.h"
 #include "gc/pagerun.h"
 #include "gc/roots.h"
 #include "gc/settings.h"
 #include "gc/span.h"
-#include "gc/type.h"
+#include "gc/verify_look.h"
+#include "gc/verify_origin.h"
 
 /* Entries of the stack that are kept from cycle to cycle: 1 MiB. */
 #define TODO_KEPT ((size_t)128 * 1024)
-
-struct object {
-    uintptr_t base; /* 0: the word leads to no object */
-    size_t bytes;
-    unsigned kind;
-    struct page *head;
-    unsigned slot;
-};
 
 /* One bit for each 8 bytes of heap. */
 struct bitmap {
@@ -55,8 +50,6 @@ static struct {
     pid_t thread;      /* whose root it is, or 0 */
     bool blame;        /* roots are visited again to find the one that the marker missed */
 } verify;
-
-static const char *const kind_names[KIND_COUNT] = {"leaf", "words", "typed", "traced", "tiny block"};
 
 /* Where the heap has grown since the map was cleared, nothing is set. */
 static bool bit(const struct bitmap *map, uintptr_t base) {
@@ -88,112 +81,7 @@ static void clear_map(struct bitmap *map) {
     map->words = words;
 }
 
-static struct object look_up(uintptr_t word) {
-    struct object none = {0}, object;
-    size_t offset = word - heap.base;
-    if (offset >= atomic_load_explicit(&heap.grown, memory_order_relaxed))
-        return none;
-    size_t index = offset / PAGE_BYTES;
-    if (atomic_load_explicit(&heap.pages[index].use, memory_order_relaxed) == PAGE_TAIL)
-        index -= heap.pages[index].tail.back;
-    object.head = &heap.pages[index];
-    uintptr_t start = heap.base + index * PAGE_BYTES;
-    object.kind = atomic_load_explicit(&object.head->kind, memory_order_relaxed);
-    object.slot = 0;
-    switch (atomic_load_explicit(&object.head->use, memory_order_relaxed)) {
-    case PAGE_LARGE:
-        object.base = start;
-        object.bytes = object.head->large.pages * PAGE_BYTES;
-        return object.head->large.quarantined ? none : object;
-    case PAGE_SMALL:
-        object.bytes = object.head->slot_bytes;
-        object.slot = (unsigned)((word - start) / object.bytes);
-        if (object.slot >= atomic_load_explicit(&object.head->slot_count, memory_order_relaxed))
-            return none;
-        object.base = start + object.slot * object.bytes;
-        uint64_t allocated = atomic_load_explicit(
-            &heap.allocated[index * PAGE_ALLOCATED_WORDS + object.slot / 64], memory_order_relaxed);
-        return allocated >> object.slot % 64 & 1 ? object : none;
-    default:
-        return none;
-    }
-}
-
-static bool is_marked(const struct object *o) {
-    if (atomic_load_explicit(&o->head->use, memory_order_relaxed) == PAGE_LARGE)
-        return atomic_load_explicit(&o->head->large.marked, memory_order_relaxed) != 0;
-    unsigned slots = atomic_load_explicit(&o->head->slot_count, memory_order_relaxed);
-    const _Atomic uint32_t *marks = o->head->marks;
-    if (slots > PAGE_MARKS_INLINE)
-        marks = heap.marks_ext + (size_t)(o->head - heap.pages) * PAGE_MARK_EXT_WORDS;
-    return atomic_load_explicit(&marks[o->slot / 32], memory_order_relaxed) >> o->slot % 32 & 1;
-}
-
-/* The pointers of an object, told one by one with their offset. */
-
-#define OFFSET_UNKNOWN SIZE_MAX /* a trace function told of a word that does not lie in the object */
-
-typedef void pointer_function(uintptr_t word, size_t offset, const struct object *holder);
-
-struct trace_context {
-    pointer_function *tell;
-    const struct object *holder;
-};
-
-GC_NO_SANITIZE static void traced_words(void *context, const void *from, size_t words) {
-    const struct trace_context *trace = context;
-    const uintptr_t *word = from;
-    for (size_t i = 0; i < words; i++) {
-        size_t offset = (uintptr_t)&word[i] - trace->holder->base;
-        trace->tell(word[i], offset < trace->holder->bytes ? offset : OFFSET_UNKNOWN, trace->holder);
-    }
-}
-
-GC_NO_SANITIZE static void each_pointer(const struct object *o, pointer_function *tell) {
-    const uintptr_t *words = (const uintptr_t *)o->base;
-    size_t count = o->bytes / sizeof(uintptr_t);
-    const struct tern_type *type = NULL;
-    if (o->kind == KIND_LEAF || o->kind == KIND_TINY)
-        return;
-    if (o->kind == KIND_TYPED || o->kind == KIND_TRACED) {
-        uintptr_t word = words[--count];
-        type = (const struct tern_type *)(word & ~TYPE_PUBLISHED);
-        if (type != NULL && type->trace != NULL) {
-            if (word & TYPE_PUBLISHED) {
-                struct trace_context context = {tell, o};
-                struct tern_tracer tracer = {traced_words, &context};
-                type->trace((const void *)o->base, count * sizeof(uintptr_t), &tracer);
-                return;
-            }
-            type = NULL;
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        size_t field = type != NULL ? i % type->words : 0;
-        if (type == NULL || (type->bitmap[field / 64] >> field % 64 & 1))
-            tell(words[i], i * sizeof(uintptr_t), o);
-    }
-}
-
 /* Reports. */
-
-static void describe(struct os_line *line, const struct object *o) {
-    os_line_str(line, "object ");
-    os_line_hex(line, o->base);
-    os_line_str(line, " (kind ");
-    os_line_str(line, kind_names[o->kind]);
-    if (o->kind == KIND_TYPED || o->kind == KIND_TRACED) {
-        uintptr_t word = *(const uintptr_t *)(o->base + o->bytes - sizeof(uintptr_t));
-        const struct tern_type *type = (const struct tern_type *)(word & ~TYPE_PUBLISHED);
-        if (type != NULL && type->name != NULL) {
-            os_line_str(line, " ");
-            os_line_str(line, type->name);
-        }
-    }
-    os_line_str(line, ", ");
-    os_line_u64(line, o->bytes);
-    os_line_str(line, " bytes)");
-}
 
 static void begin(struct os_line *line) {
     os_line_init(line);
@@ -205,17 +93,6 @@ static void begin(struct os_line *line) {
 static _Noreturn void end(struct os_line *line) {
     os_line_emit(line, 2);
     abort();
-}
-
-static void field_of(struct os_line *line, const struct object *holder, size_t offset) {
-    if (offset == OFFSET_UNKNOWN) {
-        os_line_str(line, "a word told by the trace function of ");
-    } else {
-        os_line_str(line, "the field at offset ");
-        os_line_u64(line, offset);
-        os_line_str(line, " of ");
-    }
-    describe(line, holder);
 }
 
 /* Following. */
@@ -230,10 +107,10 @@ static void push(uintptr_t base) {
 }
 
 /* A root that leads to an object that was not marked ends the program when blame is on. */
-static _Noreturn void blame_root(const struct object *o, uintptr_t at) {
+static _Noreturn void blame_root(const struct verify_object *o, uintptr_t at) {
     struct os_line line;
     begin(&line);
-    describe(&line, o);
+    verify_describe(&line, o);
     os_line_str(&line, " is reachable but was not marked; ");
     os_line_str(&line, verify.root);
     if (verify.thread != 0) {
@@ -246,13 +123,24 @@ static _Noreturn void blame_root(const struct object *o, uintptr_t at) {
     end(&line);
 }
 
-static void reach(uintptr_t word, size_t offset, const struct object *holder) {
-    (void)offset, (void)holder;
-    struct object o = look_up(word);
+/* The last word of an object, which is its type's, stands for what its trace function told from elsewhere. */
+static void note_origin(uintptr_t object, size_t offset, const struct verify_object *holder) {
+    if (holder == NULL)
+        verify_origin_note_root(object, verify.root);
+    else if (offset == VERIFY_OFFSET_UNKNOWN)
+        verify_origin_note_field(object, holder->base + holder->bytes - sizeof(uintptr_t));
+    else
+        verify_origin_note_field(object, holder->base + offset);
+}
+
+static void reach(uintptr_t word, size_t offset, const struct verify_object *holder) {
+    struct verify_object o = verify_look_up(word);
     if (o.base == 0 || bit(&verify.open, o.base) || bit(&verify.seen, o.base))
         return;
     set_bit(&verify.seen, o.base);
     push(o.base);
+    if (settings.concurrent)
+        note_origin(o.base, offset, holder);
 }
 
 static void reach_root(uintptr_t word, uintptr_t at) {
@@ -260,8 +148,8 @@ static void reach_root(uintptr_t word, uintptr_t at) {
         reach(word, at, NULL);
         return;
     }
-    struct object o = look_up(word);
-    if (o.base != 0 && bit(&verify.seen, o.base) && !is_marked(&o))
+    struct verify_object o = verify_look_up(word);
+    if (o.base != 0 && bit(&verify.seen, o.base) && !verify_is_marked(&o))
         blame_root(&o, at);
 }
 
@@ -286,6 +174,11 @@ static uintptr_t below(uintptr_t sp, uintptr_t lo) {
     return sp - lo > OS_RED_ZONE ? sp - OS_RED_ZONE : lo;
 }
 
+/* Of a thread that runs on another. */
+static void main_stack_whole(const struct mutator *m) {
+    root_range(os_thread_stack_floor(m->stack_lo, m->stack_hi), m->stack_hi, "a stack, not the current one,");
+}
+
 /* On the alternate stack: it, and the main stack from the lowest address that the alternate one holds. */
 GC_NO_SANITIZE static void two_stacks(const struct mutator *m, const struct os_context *at) {
     gc_check(at->on_alt, "gcverify: a thread's stack pointer is on no stack of its own");
@@ -296,7 +189,47 @@ GC_NO_SANITIZE static void two_stacks(const struct mutator *m, const struct os_c
             lowest = word;
     }
     root_range(from, at->alt_hi, "an alternate stack");
-    root_range(below(lowest, m->stack_lo), m->stack_hi, "a stack");
+    size_t fibers;
+    fiber_list(&fibers);
+    if (fibers != 0)
+        main_stack_whole(m); /* what was interrupted may have been a fiber */
+    else
+        root_range(below(lowest, m->stack_lo), m->stack_hi, "a stack");
+}
+
+/* Whether `sp` is on the stack of fiber i of a list that is sorted. At its very end, too, if no other begins there. */
+static bool is_on(uintptr_t sp, struct fiber *const *list, size_t count, size_t i) {
+    bool shared = i + 1 < count && list[i + 1]->lo == list[i]->hi;
+    return sp >= list[i]->lo && (sp < list[i]->hi || (sp == list[i]->hi && !shared));
+}
+
+static const struct fiber *fiber_under(uintptr_t sp) {
+    size_t count;
+    struct fiber *const *list = fiber_list(&count);
+    for (size_t i = 0; i < count; i++)
+        if (is_on(sp, list, count, i))
+            return list[i];
+    return NULL;
+}
+
+static uintptr_t stopped_sp(const struct mutator *m) {
+    struct os_context at;
+    if (m->context == NULL)
+        return m->sp;
+    os_signal_context(m->context, &at);
+    return at.sp;
+}
+
+static void parked_fibers(void) {
+    size_t count;
+    struct fiber *const *list = fiber_list(&count);
+    for (size_t i = 0; i < count; i++) {
+        bool runs = false;
+        for (const struct mutator *m = mutator_list; m != NULL && !runs; m = m->next)
+            runs = m->sp != m->stack_hi && is_on(stopped_sp(m), list, count, i);
+        if (!runs)
+            root_range(list[i]->lo, list[i]->hi, "a parked fiber's stack");
+    }
 }
 
 static void thread_roots(const struct mutator *m) {
@@ -318,7 +251,11 @@ static void thread_roots(const struct mutator *m) {
         sp = at.sp;
         lowest = below(sp, m->stack_lo);
     }
-    if (sp >= m->stack_lo && sp <= m->stack_hi)
+    const struct fiber *fiber = fiber_under(sp);
+    if (fiber != NULL) {
+        root_range(m->context == NULL ? sp : below(sp, fiber->lo), fiber->hi, "a fiber's stack");
+        main_stack_whole(m);
+    } else if (sp >= m->stack_lo && sp <= m->stack_hi)
         root_range(lowest, m->stack_hi, "a stack");
     else
         two_stacks(m, &at);
@@ -330,6 +267,7 @@ static void all_roots(void) {
         thread_roots(m);
     }
     verify.thread = 0;
+    parked_fibers();
     size_t count;
     const struct os_range *ranges = roots_registered(&count);
     for (size_t i = 0; i < count; i++)
@@ -372,7 +310,7 @@ static _Noreturn void bad_slot(uintptr_t slot, const struct mutator *m, const ch
 static const char open_slot[] = "a slot in an open mask";
 
 static void note_open_slot(uintptr_t slot, const struct mutator *m, unsigned kind) {
-    struct object o = look_up(slot);
+    struct verify_object o = verify_look_up(slot);
     if (o.base != slot || o.kind != kind)
         bad_slot(slot, m, open_slot, " is no allocated slot of the mask's kind: two objects would overlap");
     if (bit(&verify.open, slot))
@@ -385,7 +323,7 @@ static void check_survivors(void) {
     for (size_t i = 0; i < verify.seen.words; i++)
         for (uint64_t bits = verify.seen.bits[i]; bits != 0; bits &= bits - 1) {
             uintptr_t base = heap.base + (i * 64 + (size_t)__builtin_ctzll(bits)) * 8;
-            if (look_up(base).base == base)
+            if (verify_look_up(base).base == base)
                 continue;
             struct os_line line;
             begin(&line);
@@ -424,15 +362,17 @@ void verify_snapshot(void) {
     check_survivors();
     clear_map(&verify.seen);
     clear_map(&verify.open);
+    if (settings.concurrent)
+        verify_origin_begin();
     verify.count = 0;
     verify.blame = false;
     each_open_slot(note_open_slot);
     note_fresh();
     all_roots();
     while (verify.count != 0) {
-        struct object o = look_up(verify.todo[--verify.count]);
+        struct verify_object o = verify_look_up(verify.todo[--verify.count]);
         if (!bit(&verify.fresh, o.base))
-            each_pointer(&o, reach);
+            verify_each_pointer(&o, reach);
     }
 }
 
@@ -441,40 +381,98 @@ void verify_forget(void) {
     offheap_free(verify.open.bits);
     offheap_free(verify.fresh.bits);
     offheap_free(verify.todo);
+    verify_origin_forget();
     memset(&verify, 0, sizeof verify);
 }
 
-/* Objects that marked ones lead to were looked at before this: what is missing is missing from a root on. */
-static void check_snapshot(void) {
-    for (size_t i = 0; i < verify.seen.words; i++)
-        for (uint64_t bits = verify.seen.bits[i]; bits != 0; bits &= bits - 1) {
-            struct object o = look_up(heap.base + (i * 64 + (size_t)__builtin_ctzll(bits)) * 8);
-            if (is_marked(&o))
-                continue;
-            verify.blame = true;
-            all_roots();
-            struct os_line line;
-            begin(&line);
-            describe(&line, &o);
-            os_line_str(&line, " is reachable but was not marked");
-            end(&line);
-        }
+/* What the origin's field lies in; base 0 when that is not known. */
+static struct verify_object holder_of(const struct verify_origin *origin) {
+    return origin->field != 0 ? verify_look_up(origin->field) : (struct verify_object){0};
 }
 
-static void check_pointer(uintptr_t word, size_t offset, const struct object *holder) {
-    struct object o = look_up(word);
-    if (o.base == 0 || is_marked(&o))
+/* A marked object, or none, led to this one when the cycle began; and by way of it the marker would have found `o`. */
+static struct verify_object first_missing(struct verify_object o) {
+    for (;;) {
+        struct verify_origin origin = verify_origin_of(o.base);
+        struct verify_object holder = holder_of(&origin);
+        if (holder.base == 0 || verify_is_marked(&holder))
+            return o;
+        o = holder;
+    }
+}
+
+/* Where marking runs beside the program: how the object was found when the cycle began. */
+static void tell_origin(struct os_line *line, const struct verify_object *o) {
+    struct verify_origin origin = verify_origin_of(o->base);
+    struct verify_object holder = holder_of(&origin);
+    if (holder.base == 0 && origin.root == NULL)
         return;
+    os_line_str(line, "; ");
+    if (holder.base == 0) {
+        os_line_str(line, origin.root);
+        os_line_str(line, " led to it when the cycle began");
+        return;
+    }
+    size_t offset = origin.field - holder.base;
+    bool told = offset == holder.bytes - sizeof(uintptr_t) && (holder.kind == KIND_TYPED || holder.kind == KIND_TRACED);
+    bool still = !told && verify_look_up(*(const uintptr_t *)origin.field).base == o->base;
+    verify_describe_field(line, &holder, told ? VERIFY_OFFSET_UNKNOWN : offset);
+    os_line_str(line, " led to it when the cycle began");
+    if (still)
+        os_line_str(line, " and still does");
+    else if (!told)
+        os_line_str(line, " and holds something else now: a store that missed the barrier");
+}
+
+static _Noreturn void missed(const struct verify_object *o) {
     struct os_line line;
     begin(&line);
-    field_of(&line, holder, offset);
-    os_line_str(&line, ", which is marked, leads to ");
-    describe(&line, &o);
-    os_line_str(&line, ", which is not");
+    verify_describe(&line, o);
+    os_line_str(&line, " is reachable but was not marked");
+    if (settings.concurrent)
+        tell_origin(&line, o);
     end(&line);
 }
 
-static void check_large(const struct object *o) {
+/* Objects that marked ones lead to were looked at before this: what is missing is missing from a root on, or was. */
+static void check_snapshot(void) {
+    for (size_t i = 0; i < verify.seen.words; i++)
+        for (uint64_t bits = verify.seen.bits[i]; bits != 0; bits &= bits - 1) {
+            struct verify_object o = verify_look_up(heap.base + (i * 64 + (size_t)__builtin_ctzll(bits)) * 8);
+            if (verify_is_marked(&o))
+                continue;
+            verify.blame = true;
+            all_roots();
+            if (settings.concurrent)
+                o = first_missing(o);
+            missed(&o);
+        }
+}
+
+static void check_pointer(uintptr_t word, size_t offset, const struct verify_object *holder) {
+    struct verify_object o = verify_look_up(word);
+    if (o.base == 0 || verify_is_marked(&o))
+        return;
+    bool was_there = bit(&verify.seen, o.base);
+    if (settings.concurrent && was_there) {
+        struct verify_object first = first_missing(o);
+        if (first.base != o.base)
+            missed(&first);
+    }
+    struct os_line line;
+    begin(&line);
+    verify_describe_field(&line, holder, offset);
+    os_line_str(&line, ", which is marked, leads to ");
+    verify_describe(&line, &o);
+    os_line_str(&line, ", which is not");
+    if (settings.concurrent && was_there)
+        tell_origin(&line, &o);
+    else if (settings.concurrent)
+        os_line_str(&line, "; nothing led to it when the cycle began");
+    end(&line);
+}
+
+static void check_large(const struct verify_object *o) {
     size_t first = (size_t)(o->head - heap.pages);
     for (size_t i = 1; i < o->head->large.pages; i++) {
         const struct page *tail = &heap.pages[first + i];
@@ -482,7 +480,7 @@ static void check_large(const struct object *o) {
             continue;
         struct os_line line;
         begin(&line);
-        describe(&line, o);
+        verify_describe(&line, o);
         os_line_str(&line, " has lost its page ");
         os_line_u64(&line, i);
         os_line_str(&line, ": a tail page was freed while the object lives");
@@ -490,37 +488,20 @@ static void check_large(const struct object *o) {
     }
 }
 
-/* Calls visit for every allocated object. */
-static void each_object(void (*visit)(const struct object *o)) {
-    size_t pages = atomic_load_explicit(&heap.grown, memory_order_relaxed) / PAGE_BYTES;
-    for (size_t i = 1; i < pages; i++) {
-        unsigned use = atomic_load_explicit(&heap.pages[i].use, memory_order_relaxed);
-        if (use != PAGE_SMALL && use != PAGE_LARGE)
-            continue;
-        unsigned slots =
-            use == PAGE_LARGE ? 1 : atomic_load_explicit(&heap.pages[i].slot_count, memory_order_relaxed);
-        for (unsigned slot = 0; slot < slots; slot++) {
-            struct object o = look_up(heap.base + i * PAGE_BYTES + (size_t)slot * heap.pages[i].slot_bytes);
-            if (o.base != 0)
-                visit(&o);
-        }
-    }
-}
-
-static void check_object(const struct object *o) {
-    if (!is_marked(o))
+static void check_object(const struct verify_object *o) {
+    if (!verify_is_marked(o))
         return;
     if (atomic_load_explicit(&o->head->use, memory_order_relaxed) == PAGE_LARGE)
         check_large(o);
     if (!bit(&verify.open, o->base) && !bit(&verify.fresh, o->base))
-        each_pointer(o, check_pointer);
+        verify_each_pointer(o, check_pointer);
 }
 
 static void must_be_black(uintptr_t slot, const struct mutator *m, const char *what) {
-    struct object o = look_up(slot);
+    struct verify_object o = verify_look_up(slot);
     if (o.base != slot)
         bad_slot(slot, m, what, " is not allocated: it would be handed out twice");
-    if (!is_marked(&o))
+    if (!verify_is_marked(&o))
         bad_slot(slot, m, what, " was left white: it would be freed and then handed out");
 }
 
@@ -557,7 +538,7 @@ void verify_marked(void) {
             must_be_black((uintptr_t)m->tiny_base, m, "the open tiny block");
     }
     each_open_slot(open_slot_is_black);
-    each_object(check_object);
+    verify_each_object(check_object);
     check_snapshot();
     /* A heap with wide objects makes the stack large; what most cycles need stays. */
     if (verify.capacity > TODO_KEPT) {
@@ -569,7 +550,7 @@ void verify_marked(void) {
 
 static void open_slot_is_there(uintptr_t slot, const struct mutator *m, unsigned kind) {
     (void)kind;
-    if (look_up(slot).base != slot)
+    if (verify_look_up(slot).base != slot)
         bad_slot(slot, m, open_slot, " was freed by the sweep: its page was swept as if nobody held it");
 }
 
@@ -577,7 +558,7 @@ static void open_slot_is_there(uintptr_t slot, const struct mutator *m, unsigned
  * A large object's sweep is over, so the next snapshot need not look for it; and an allocation whose memory
  * the kernel refuses in the end takes it back.
  */
-static void check_whole(const struct object *o) {
+static void check_whole(const struct verify_object *o) {
     if (atomic_load_explicit(&o->head->use, memory_order_relaxed) != PAGE_LARGE)
         return;
     check_large(o);
@@ -587,7 +568,7 @@ static void check_whole(const struct object *o) {
 void verify_swept(void) {
     each_open_slot(open_slot_is_there);
     check_survivors();
-    each_object(check_whole);
+    verify_each_object(check_whole);
     size_t pages = atomic_load_explicit(&heap.grown, memory_order_relaxed) / PAGE_BYTES;
     for (size_t i = 1; i < pages; i++)
         if (atomic_load_explicit(&heap.pages[i].use, memory_order_relaxed) == PAGE_SMALL)

@@ -16,7 +16,9 @@
 #include "gc/cleanup.h"
 #include "gc/collector.h"
 #include "gc/cycle.h"
+#include "gc/fork.h"
 #include "gc/limit.h"
+#include "gc/offheap.h"
 #include "gc/os/os_cgroup.h"
 #include "gc/os/os_cpu.h"
 #include "gc/os/os_signal.h"
@@ -159,7 +161,65 @@ static int settle(void) {
     return 0;
 }
 
+/* Blocked while it waits, as the holder may be parked for a stop, which must not wait for this thread then. */
+static void take_start_lock(void) {
+    struct mutator *self = mutator_self;
+    bool runs = self != NULL && atomic_load_explicit(&self->state, memory_order_relaxed) == MUTATOR_RUNNING;
+    if (runs)
+        mutator_block(self);
+    pthread_mutex_lock(&start_lock);
+    if (runs)
+        mutator_unblock(self);
+}
+
+/*
+ * Fork. A signal handler that interrupted the library may fork, too: nothing can be made ready then, and the
+ * child must exec.
+ */
+static bool is_inside(void) {
+    return mutator_self != NULL && atomic_load_explicit(&mutator_self->depth, memory_order_relaxed) != 0;
+}
+
+static void before_fork(void) {
+    if (is_inside())
+        return;
+    take_start_lock();
+    if (runtime_started())
+        fork_before();
+}
+
+static void after_fork_in_parent(void) {
+    if (is_inside())
+        return;
+    if (runtime_started())
+        fork_in_parent();
+    pthread_mutex_unlock(&start_lock);
+}
+
+static void after_fork_in_child(void) {
+    if (is_inside())
+        return;
+    if (runtime_started())
+        fork_in_child();
+    start_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+static int fork_error;
+
+/* Before the lock is first taken, so that a child never finds it taken; after jemalloc's handlers (gc/fork.h). */
+static void watch_forks(void) {
+    fork_error = offheap_init() != 0 ? errno : pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static void lock_to_start(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    take_start_lock();
+}
+
 static int start(const tern_options *options) {
+    if (fork_error != 0)
+        return refuse(fork_error, "memory is gone");
     if (start_state == STARTED || start_state == ENDING)
         return refuse(EALREADY,
                       "the library is started already; call tern_init once, before the first allocation");
@@ -193,7 +253,7 @@ static int start(const tern_options *options) {
 }
 
 int tern_init(const tern_options *options) {
-    pthread_mutex_lock(&start_lock);
+    lock_to_start();
     int result = start(options);
     pthread_mutex_unlock(&start_lock);
     return result;
@@ -201,7 +261,7 @@ int tern_init(const tern_options *options) {
 
 /* The first call of a program that never called tern_init. */
 static void start_by_itself(void) {
-    pthread_mutex_lock(&start_lock);
+    lock_to_start();
     gc_check(start_state != ENDED, "the library was used after tern_shutdown");
     bool failed = start_state == NOT_STARTED && start(NULL) != 0;
     static bool told; /* under start_lock */
@@ -233,7 +293,7 @@ void tern_shutdown(void) {
     cleanup_shutdown(!settings.manual_cleanups);
     gc_check(mutator_count() == (self != NULL),
              "tern_shutdown while other threads are attached; join or detach them first");
-    pthread_mutex_lock(&start_lock);
+    take_start_lock();
     atomic_store_explicit(&start_state, ENDED, memory_order_release);
     collector_end();
     os_unique_give();
@@ -272,8 +332,13 @@ bool tern_set_limit_hard(bool hard) {
 }
 
 tern_pressure_function *tern_on_pressure(tern_pressure_function *function, void *context) {
-    runtime_self();
-    return pressure_on(function, context);
+    struct mutator *self = runtime_self();
+    if (self == NULL)
+        return NULL;
+    mutator_enter(self);
+    tern_pressure_function *before = pressure_on(function, context);
+    mutator_leave(self);
+    return before;
 }
 
 struct one_variable {
@@ -323,14 +388,8 @@ static int set_knob(const char *name, const char *value) {
 }
 
 int tern_set_knob(const char *name, const char *value) {
-    struct mutator *self = runtime_self();
-    /* Blocked while it waits, as the holder may be parked for a stop, which must not wait for this thread
-     * then. */
-    if (self != NULL)
-        mutator_block(self);
-    pthread_mutex_lock(&start_lock);
-    if (self != NULL)
-        mutator_unblock(self);
+    runtime_self();
+    take_start_lock();
     int result = set_knob(name, value);
     pthread_mutex_unlock(&start_lock);
     return result;

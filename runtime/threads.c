@@ -10,6 +10,7 @@
 #include "gc/barrier.h"
 #include "gc/cleanup.h"
 #include "gc/cycle.h"
+#include "gc/fiber.h"
 #include "gc/handle.h"
 #include "gc/offheap.h"
 #include "gc/pagerun.h"
@@ -81,6 +82,31 @@ void tern_blocking_end(void) {
 void tern_poll(void) {
     if (mutator_self != NULL && stop_requested())
         mutator_park(mutator_self);
+}
+
+tern_fiber *tern_fiber_new(void *stack_lo, size_t bytes) {
+    struct mutator *self = runtime_self();
+    if (self == NULL)
+        return NULL;
+    mutator_enter(self);
+    struct fiber *fiber = fiber_new(stack_lo, bytes);
+    mutator_leave(self);
+    return (tern_fiber *)fiber;
+}
+
+void tern_fiber_switch(tern_fiber *to) {
+    struct mutator *self = runtime_self();
+    if (self != NULL)
+        fiber_switch(self, (struct fiber *)to);
+}
+
+void tern_fiber_free(tern_fiber *fiber) {
+    struct mutator *self = runtime_self();
+    if (self == NULL || fiber == NULL)
+        return;
+    mutator_enter(self);
+    fiber_free((struct fiber *)fiber);
+    mutator_leave(self);
 }
 
 void tern_collect(void) {

@@ -4,9 +4,9 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/membarrier.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -179,6 +179,18 @@ int os_thread_start(pthread_t *out, const char *name, size_t stack_bytes, void *
         os_futex_wait(&start.taken, 0, -1);
     }
     return 0;
+}
+
+bool os_thread_fence_all(void) {
+    int saved = errno;
+    long rc = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+    /* A process says once that it will use it; a child may have to say so again. */
+    if (rc != 0 && errno == EPERM &&
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0) {
+        rc = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+    }
+    errno = saved;
+    return rc == 0;
 }
 
 void os_thread_name(pid_t tid, char buf[NAME_BYTES]) {

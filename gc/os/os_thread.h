@@ -7,6 +7,7 @@
 #define GC_OS_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,6 +31,10 @@ uintptr_t os_thread_stack_floor(uintptr_t lo, uintptr_t hi);
  * allows). Returns when the thread runs under its name. 0, or -1 and errno (EAGAIN: no more threads). Uses
  * malloc. */
 int os_thread_start(pthread_t *out, const char *name, size_t stack_bytes, void *(*fn)(void *), void *arg);
+
+/* Has every other thread of the process execute a full memory barrier before this returns. False where the
+ * kernel cannot (Linux before 4.14, a sandbox). About 5 us; the first call of a process up to 10 ms. */
+bool os_thread_fence_all(void);
 
 /* The name of thread tid of this process, "?" when it cannot be read. Allocates nothing. */
 void os_thread_name(pid_t tid, char buf[16]);

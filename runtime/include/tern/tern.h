@@ -355,6 +355,8 @@ typedef struct tern_cycle {
     uint64_t pause_ns, stopping_ns, mark_ns;
     uint64_t gc_cpu_ns;
     uint64_t heap_before_bytes, live_bytes, goal_bytes, next_goal_bytes, total_bytes;
+    uint64_t heap_end_bytes; /* the heap when marking was over: heap_before_bytes and what was allocated meanwhile */
+    uint64_t stops, mark_beside_ns, assist_ns; /* stops; wall time of marking beside the program; CPU of assists */
 } tern_cycle;
 /*
  * `function` is called once for each collection, in order, by a thread of the program: the one that waited for it,
@@ -401,6 +403,34 @@ TERN_API int tern_pthread_create(pthread_t *thread, const pthread_attr_t *attrib
  */
 TERN_API void tern_blocking_begin(void);
 TERN_API void tern_blocking_end(void);
+
+/* ------------------------------------------------------------------------------------------------------------
+ * fibers
+ *
+ * A fiber is a stack that the program switches to by itself: with ucontext, or an assembly of its own. The library
+ * switches nothing. It finds the stack that a thread runs on by its stack pointer, and scans it from there; all
+ * other registered stacks, and the thread's own while it runs a fiber, are scanned whole. What a switch saves
+ * elsewhere (a ucontext_t in malloc'd memory) must lie in the registered range or in a root. A fiber may go from
+ * thread to thread, but not in a callback of the library's, nor between tern_blocking_begin and tern_blocking_end.
+ * docs/fibers.md has an example.
+ */
+typedef struct tern_fiber tern_fiber;
+/*
+ * Registers the stack of `bytes` bytes from `stack_lo`, before it runs for the first time. All of it must be
+ * readable until it is unregistered: leave out a guard page. NULL with errno EINVAL (nothing, a range that wraps, or
+ * one that overlaps another fiber's) or ENOMEM. May block.
+ */
+TERN_API tern_fiber *tern_fiber_new(void *stack_lo, size_t bytes);
+/*
+ * The calling thread is about to switch to the stack of `to`, or to its own: NULL. Call it before every switch: a
+ * fiber that has not run since a collection began is not looked at again when it ends. Two stores.
+ */
+TERN_API void tern_fiber_switch(tern_fiber *to);
+/*
+ * Unregisters a stack, which holds nothing alive from then on. NULL is ignored. Not from code that runs on it: a
+ * misuse that stops the program with a message. May block.
+ */
+TERN_API void tern_fiber_free(tern_fiber *fiber);
 
 /* ------------------------------------------------------------------------------------------------------------
  * roots */
