@@ -483,6 +483,26 @@ void cycle_collect(struct mutator *self, enum cycle_reason reason) {
     errno = saved;
 }
 
+void cycle_begin_for_test(struct mutator *self) {
+    mutator_block(self);
+    os_lock_acquire(&cycle_lock);
+    gc_check(settings.concurrent && !first_stop(CYCLE_FORCED, false), "this cycle cannot be cut in pieces");
+    this_thread_ends();
+    mutator_unblock(self);
+}
+
+void cycle_mark_for_test(struct mutator *self) {
+    mutator_block(self);
+    mark_beside(pace_look, false);
+    mutator_unblock(self);
+}
+
+void cycle_end_for_test(struct mutator *self) {
+    mutator_block(self);
+    take_over();
+    mutator_unblock(self);
+}
+
 void cycle_hold(void) {
     os_lock_acquire(&cycle_lock);
     sweep_finish();

@@ -52,4 +52,13 @@ void cycle_release(void);
 /* In the child of a fork, held: what threads that are gone had asked for is forgotten. */
 void cycle_after_fork(void);
 
+/*
+ * For tests, where marking may run beside the program: a cycle in pieces. Between the first and the last it marks: the
+ * barrier is on, and nobody but cycle_mark_for_test (and assists) scans. The lock is held throughout, so whoever
+ * collects waits. Any thread; depth 0.
+ */
+void cycle_begin_for_test(struct mutator *self);
+void cycle_mark_for_test(struct mutator *self);
+void cycle_end_for_test(struct mutator *self);
+
 #endif

@@ -25,10 +25,12 @@
 #define BYTES_A_HELPER (4 * MIB)
 /* Helpers never recurse and call nothing deep, but a trace function is the program's. */
 #define HELPER_STACK_BYTES (256 * KIB)
-/* Objects scanned between looks at others' hunger: about 5 to 30 us. */
+/* What is scanned between looks at others' hunger: about 5 to 100 us, as words hit the caches or miss them. */
 #define STEP_OBJECTS 512
-/* The same where a stop waits for the end of a piece, or for the budget: about 1 to 8 us. */
+#define STEP_BYTES   (32 * KIB)
+/* The same where a stop waits for the end of a piece, or for the budget: about 1 to 20 us. */
 #define SHORT_STEP_OBJECTS 128
+#define SHORT_STEP_BYTES   (8 * KIB)
 /* How often a background marker looks whether the processors are wanted by others. */
 #define LOOK_NS INT64_C(1000000)
 /* A background marker that shares its processor works so long at a time, then sleeps for its share's sake. */
@@ -99,7 +101,7 @@ static void donate(struct marker *m) {
 
 static void run_stopped(struct marker *m) {
     do
-        while (marker_step(m, STEP_OBJECTS))
+        while (marker_step(m, STEP_OBJECTS, STEP_BYTES))
             donate(m);
     while (more_work(m));
     publish(m);
@@ -128,7 +130,7 @@ static void run_beside(struct marker *m, unsigned index, void (*look)(void), boo
     int64_t looked = os_time_mono_ns(), slice = looked;
     bool shares = index == 0 && stay == 0 && (share_only || crowded());
     do {
-        while (marker_step(m, STEP_OBJECTS)) {
+        while (marker_step(m, STEP_OBJECTS, STEP_BYTES)) {
             donate(m);
             publish(m);
             int64_t now = os_time_mono_ns();
@@ -230,7 +232,7 @@ void mark_after_fork(void) {
 }
 
 static void drain(struct marker *m) {
-    while (marker_step(m, STEP_OBJECTS)) {
+    while (marker_step(m, STEP_OBJECTS, STEP_BYTES)) {
     }
 }
 
@@ -345,7 +347,7 @@ bool mark_for(int64_t ns) {
     own->parallel = false;
     grey_pool_enter();
     while (!dry && !late) {
-        while (!late && marker_step(own, SHORT_STEP_OBJECTS))
+        while (!late && marker_step(own, SHORT_STEP_OBJECTS, SHORT_STEP_BYTES))
             late = os_time_mono_ns() - start > ns;
         if (!late)
             dry = !more_work(own);
@@ -408,7 +410,7 @@ static int64_t assist_piece(void) {
     uint64_t before = m->scanned_bytes;
     int64_t done = 0;
     if (grey_pool_try(&m->grey, true)) {
-        marker_step(m, SHORT_STEP_OBJECTS);
+        marker_step(m, SHORT_STEP_OBJECTS, SHORT_STEP_BYTES);
         marker_settle(m);
         publish(m);
         grey_pool_leave(&m->grey, &m->own);

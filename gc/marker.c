@@ -20,7 +20,7 @@
 
 /* A large object is scanned in pieces of this many words, so that its pieces can be shared and the stack
  * stays small. */
-#define PIECE_WORDS ((size_t)4096)
+#define PIECE_WORDS ((size_t)1024)
 /* Objects marked before the order is looked at. */
 #define LOOK_EVERY 512
 /* Looks in ring order before the stack's order is sampled again. */
@@ -292,10 +292,10 @@ INLINE void scan(struct marker *m, grey_entry e) {
         scan_part(m, e, base, bytes, 0, bytes / sizeof(uintptr_t));
 }
 
-/* Scans up to `objects` objects. false: nothing is left. */
-static bool step_stack(struct marker *m, unsigned objects) {
+/* Scans up to `objects` objects, or to `until` bytes in all. false: nothing is left. */
+static bool step_stack(struct marker *m, unsigned objects, uint64_t until) {
     grey_entry e;
-    for (unsigned n = 0; n < objects; n++) {
+    for (unsigned n = 0; n < objects && m->scanned_bytes < until; n++) {
         if (!grey_pop(&m->grey, &e))
             return false;
         scan(m, e);
@@ -318,8 +318,8 @@ static void ring_flush(struct marker *m) {
     m->objects_held = 0;
 }
 
-static bool step_ring(struct marker *m, unsigned objects) {
-    for (unsigned n = 0; n < objects; n++) {
+static bool step_ring(struct marker *m, unsigned objects, uint64_t until) {
+    for (unsigned n = 0; n < objects && m->scanned_bytes < until; n++) {
         grey_entry e = 0;
         if (grey_pop(&m->grey, &e))
             __builtin_prefetch((const void *)grey_address(e));
@@ -363,8 +363,9 @@ void marker_settle(struct marker *m) {
     ring_flush(m);
 }
 
-bool marker_step(struct marker *m, unsigned objects) {
-    bool more = m->ring_order ? step_ring(m, objects) : step_stack(m, objects);
+bool marker_step(struct marker *m, unsigned objects, uint64_t bytes) {
+    uint64_t until = m->scanned_bytes + bytes;
+    bool more = m->ring_order ? step_ring(m, objects, until) : step_stack(m, objects, until);
     if (more)
         choose_order(m);
     return more;

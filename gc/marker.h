@@ -45,8 +45,9 @@ void marker_visit(void *marker, const void *from, size_t words);
 void marker_visit_root(void *marker, const void *from, size_t words);
 /* Words that the barrier recorded. */
 void marker_visit_recorded(struct marker *m, const uint64_t *words, uint64_t count);
-/* Scans up to `objects` objects of the marker's own stack. false: it is empty. */
-bool marker_step(struct marker *m, unsigned objects);
+/* Scans up to `objects` objects of the marker's own stack, or until `bytes` bytes are scanned. false: the stack is
+ * empty. */
+bool marker_step(struct marker *m, unsigned objects, uint64_t bytes);
 /* Everything held back in the rings goes to the stack. */
 void marker_settle(struct marker *m);
 /*
