@@ -26,6 +26,7 @@ void account_init(void) {
     set(&account.heap, 0);
     set(&account.live, 0);
     set(&account.external, 0);
+    set(&account.scannable, 0);
     set(&account.peak_heap, 0);
     set(&account.peak_total, 0);
     set(&account.stack_bytes, 0);
@@ -39,6 +40,18 @@ void account_take(uint64_t bytes) {
     uint64_t heap_now = atomic_fetch_add_explicit(&account.heap, bytes, memory_order_relaxed) + bytes;
     raise_to(&account.peak_heap, heap_now);
     account_note_peaks();
+}
+
+void account_take_scannable(uint64_t bytes) {
+    atomic_fetch_add_explicit(&account.scannable, bytes, memory_order_relaxed);
+}
+
+uint64_t account_scannable(void) {
+    return get(&account.scannable);
+}
+
+void account_scanned(uint64_t scanned, uint64_t at_start) {
+    atomic_fetch_add_explicit(&account.scannable, scanned - at_start, memory_order_relaxed);
 }
 
 void account_give(uint64_t bytes) {

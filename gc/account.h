@@ -19,6 +19,7 @@ struct account {
     _Atomic bool one_stop;    /* the next cycle is expected to mark in one stop: then trigger is goal */
     _Atomic uint64_t ratio_goal; /* what the growth ratio alone asks for */
     _Atomic int by;              /* enum pacer_by of the goal */
+    _Atomic uint64_t scannable;  /* bytes of kinds with pointers: scanned by the last cycle, and taken since */
     _Atomic uint64_t external;   /* declared by the program */
     _Atomic uint64_t peak_heap, peak_total;
     _Atomic uint64_t stack_bytes, global_bytes; /* roots of the last cycle */
@@ -31,6 +32,12 @@ void account_init(void);
 /* Objects of `bytes` are about to be, or no longer, the program's. */
 void account_take(uint64_t bytes);
 void account_give(uint64_t bytes);
+
+/* They may hold pointers. */
+void account_take_scannable(uint64_t bytes);
+uint64_t account_scannable(void);
+/* A cycle is over that scanned `scanned` bytes, and began with `at_start` scannable ones. */
+void account_scanned(uint64_t scanned, uint64_t at_start);
 
 static inline uint64_t account_heap(void) {
     return atomic_load_explicit(&account.heap, memory_order_relaxed);

@@ -54,6 +54,12 @@ static bool try_again(struct mutator *self, struct despair *despair, size_t size
     return false;
 }
 
+static void account_take_kind(uint64_t bytes, enum kind kind) {
+    account_take(bytes);
+    if (kind != KIND_LEAF && kind != KIND_TINY)
+        account_take_scannable(bytes);
+}
+
 /* Pieces of the walk that a refill does before it takes pages that belong to nobody. */
 #define HELP_PIECES_MOST 2
 
@@ -87,7 +93,7 @@ static __attribute__((noinline)) char *slot_slow(struct mutator *self, enum kind
         struct pagerun_growth growth = account_growth();
         bool all = fresh, filled = central_refill(self, kind, class, all ? &growth : NULL, &slots);
         if (filled)
-            account_take((uint64_t)slots * bytes);
+            account_take_kind((uint64_t)slots * bytes, kind);
         else
             fresh = !all && may_take_pages(pages, helped++);
         mutator_leave(self);

@@ -40,8 +40,6 @@
 #define STOP_BUDGET_NS INT64_C(50000)
 /* How long the end of a cycle waits for the last thread to run again. */
 #define RESUME_WAIT_NS INT64_C(200000)
-/* Go's forcegcperiod. */
-#define PERIOD_NS INT64_C(120000000000)
 
 static struct os_lock cycle_lock = OS_LOCK_INIT;
 /* A futex: changes when marking begins beside the program and when a cycle is over. release. */
@@ -104,7 +102,9 @@ bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *rea
     bool early = starts_early();
     uint64_t heap_then = account_heap() + request;
     uint64_t goal = atomic_load_explicit(&account.goal, memory_order_relaxed);
-    if (heap_then <= (early ? atomic_load_explicit(&account.trigger, memory_order_relaxed) : goal)) {
+    uint64_t trigger = atomic_load_explicit(&account.trigger, memory_order_relaxed);
+    /* One large request would pass a trigger that is only a little before the goal, long before it is due. */
+    if (heap_then <= (early || request < goal - trigger ? trigger : goal)) {
         if (unlikely(pace_is_early_wanted(heap_then)))
             background_ring();
         return false;
@@ -247,7 +247,7 @@ static void begin(enum cycle_reason reason) {
         verify_snapshot();
     mark_begin();
     now.roots = mark_roots();
-    pace_begin(now.heap_at_start, now.roots);
+    pace_begin(now.heap_at_start);
 }
 
 /* Nothing is grey: what is dead is decided, in this stop. */
@@ -356,7 +356,7 @@ static int64_t least(int64_t a, int64_t b) {
 static int64_t periodic_due_ns(void) {
     if (atomic_load_explicit(&settings.gc_percent, memory_order_relaxed) < 0)
         return INT64_MAX;
-    return report_last_end_ns() + PERIOD_NS;
+    return report_last_end_ns() + settings.period_ns;
 }
 
 static int64_t deadline_ns(void) {

@@ -82,6 +82,8 @@ void *large_alloc(struct mutator *self, size_t size, size_t alignment, enum kind
         pagerun_give(first + (page_index)pages, run.first + extra - first);
     make(first, pages);
     account_take(bytes);
+    if (kind != KIND_LEAF)
+        account_take_scannable(bytes);
     atomic_fetch_add_explicit(&self->large_objects, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&self->large_bytes, bytes, memory_order_relaxed);
     char *object = pin_register(heap_address(first));

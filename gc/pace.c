@@ -68,6 +68,7 @@ void pace_put_off_early(void) {
 
 static struct {
     struct pacer pacer;            /* by who holds the cycle lock */
+    uint64_t scannable_at_start;   /* as pacer */
     struct assist_in in;           /* what does not change in a cycle; as pacer */
     _Atomic double work_per_byte;  /* both relaxed: a pair that is torn once misprices one assist */
     _Atomic double bytes_per_work;
@@ -97,11 +98,12 @@ void pace_look(void) {
     atomic_store_explicit(&pace.bytes_per_work, ratio.bytes_per_work, memory_order_relaxed);
 }
 
-void pace_begin(uint64_t heap_bytes, struct roots_size roots) {
+void pace_begin(uint64_t heap_bytes) {
+    pace.scannable_at_start = account_scannable();
     pace.in = (struct assist_in){
         .trigger_bytes = heap_bytes,
         .scan_expected = pace.pacer.heap_scan_bytes,
-        .scan_max = heap_bytes + roots.stack_bytes + roots.global_bytes,
+        .scan_max = account_scannable(),
     };
     pace_look();
 }
@@ -156,10 +158,10 @@ void pace_end(uint64_t heap_bytes, const struct mark_result *result, struct root
         .assist_ns = result->assist_ns,
         .idle_ns = result->idle_ns,
     };
-    if (beside_ns > 0)
-        c.background_utilisation = (double)(result->cpu_ns - result->idle_ns) /
-                                   ((double)beside_ns * settings.processors);
+    /* background_utilisation stays 0, which presumes the planned share: measured, workers that were starved would make
+     * the next cycle start later. */
     pacer_end_cycle(&pace.pacer, &c);
+    account_scanned(result->scanned_bytes, pace.scannable_at_start);
     bool one_stop = !settings.concurrent || result->scanned_bytes <= ONE_STOP_BYTES;
     atomic_store_explicit(&account.one_stop, one_stop, memory_order_relaxed);
     atomic_store_explicit(&account.runway, pacer_runway(&pace.pacer, pacer_scan_expected(&pace.pacer)),

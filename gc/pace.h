@@ -12,7 +12,7 @@
 void pace_init(void);
 
 /* A cycle starts at `heap_bytes` bytes. World stopped. */
-void pace_begin(uint64_t heap_bytes, struct roots_size roots);
+void pace_begin(uint64_t heap_bytes);
 /* Now and then while marking runs beside the program: works out the ratio from how far it has come. */
 void pace_look(void);
 /*

@@ -27,6 +27,14 @@ uint64_t pacer_goal_ratio(const struct pacer_in *in) {
     return goal < least ? least : goal;
 }
 
+static uint64_t one_stop_trigger(uint64_t live_bytes, uint64_t goal_bytes) {
+    uint64_t way = goal_bytes - live_bytes;
+    if (goal_bytes == UINT64_MAX || way < PACER_ONE_STOP_WAY_BYTES) {
+        return goal_bytes;
+    }
+    return goal_bytes - way / PACER_ONE_STOP_EARLY_SHARE;
+}
+
 struct pacer_out pacer_decide(const struct pacer_in *in) {
     struct pacer_out out = {.goal = pacer_goal_ratio(in), .by = PACER_BY_RATIO};
     if (in->memory_limit_goal < out.goal) {
@@ -39,7 +47,8 @@ struct pacer_out pacer_decide(const struct pacer_in *in) {
     if (out.goal < in->live_bytes) {
         out.goal = in->live_bytes;
     }
-    out.trigger = in->one_stop ? out.goal : pacer_trigger(in->live_bytes, out.goal, in->runway_bytes);
+    out.trigger = in->one_stop ? one_stop_trigger(in->live_bytes, out.goal)
+                               : pacer_trigger(in->live_bytes, out.goal, in->runway_bytes);
     return out;
 }
 

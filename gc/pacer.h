@@ -32,6 +32,11 @@
  * lets it come later in a large heap, up to 4 MiB before the goal; that saves at most 5 % of the cycles.) */
 #define PACER_TRIGGER_MAX_PERCENT 95
 
+/* A cycle of one stop starts at its goal; where the way to it is long, this share of it earlier: what threads take
+ * without asking again (the rest of their masks) then lies within the goal, and costs one cycle in forty. */
+#define PACER_ONE_STOP_WAY_BYTES   (UINT64_C(32) << 20)
+#define PACER_ONE_STOP_EARLY_SHARE 40
+
 /* The share of the processors that marking is to take, of background workers and assists together. Go's
  * gcGoalUtilization: more shortens cycles but takes it from the program while they last. */
 #define PACER_UTILISATION 0.25
@@ -79,7 +84,7 @@ static inline uint64_t pacer_to_bytes(double bytes) {
 uint64_t pacer_goal_ratio(const struct pacer_in *in);
 
 /* The goal in force, which is the smaller of the ratio's and the limit's and never under live, and the
- * trigger: pacer_trigger's, or the goal itself for a cycle of one stop. */
+ * trigger: pacer_trigger's; or for a cycle of one stop the goal itself, or a little before it. */
 struct pacer_out pacer_decide(const struct pacer_in *in);
 
 /* Where a concurrent cycle starts: runway bytes before the goal (what mutators are expected to allocate while

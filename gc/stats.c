@@ -12,14 +12,14 @@ static struct os_lock lock = OS_LOCK_INIT;
 void stats_init(int64_t start_ns) {
     memset(&now, 0, sizeof now);
     histogram_init(&now.pauses);
+    histogram_init(&now.stopping);
     now.start_ns = start_ns;
 }
 
 void stats_stop(int64_t pause_ns, int64_t stopping_ns) {
     os_lock_acquire(&lock);
     histogram_add(&now.pauses, (uint64_t)pause_ns);
-    if ((uint64_t)stopping_ns > now.stopping_max_ns)
-        now.stopping_max_ns = (uint64_t)stopping_ns;
+    histogram_add(&now.stopping, (uint64_t)stopping_ns);
     os_lock_release(&lock);
 }
 

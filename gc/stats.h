@@ -12,7 +12,7 @@ struct stats_cycles {
     uint64_t collections, forced;
     uint64_t limit_passed, limit_passed_by, limiter_skipped;
     struct histogram pauses;
-    uint64_t stopping_max_ns;
+    struct histogram stopping; /* of each pause, until all threads stood still */
     int64_t stop_cpu_ns, mark_cpu_ns, sweep_cpu_ns,
         other_cpu_ns; /* sweep: of cycles; threads and background apart */
     int64_t start_ns; /* of the library */

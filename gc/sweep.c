@@ -8,6 +8,7 @@
 #include "gc/large.h"
 #include "gc/mutator.h"
 #include "gc/os/os_futex.h"
+#include "gc/os/os_log.h"
 #include "gc/os/os_time.h"
 #include "gc/pagerun.h"
 #include "gc/quarantine.h"
@@ -39,6 +40,7 @@ static struct {
     _Atomic int64_t cpu_ns; /* of the background; relaxed */
     _Atomic uint32_t held;   /* 1: no memory is to be returned; seq_cst with returning */
     _Atomic uint32_t returning; /* 1: between looking at held and having returned a piece; seq_cst */
+    uint64_t burst, returned_before; /* bytes returned since the last line; by the background */
     _Atomic int64_t rest_until_ns; /* when the next piece may be returned; INT64_MAX: none is to be. relaxed */
     uint64_t start_heap,
         start_pages; /* heap and page bytes when the last cycle started; under active/allowed */
@@ -202,6 +204,24 @@ bool sweep_walk_now_or_later(bool background) {
            scavenge_excess(&in) != 0;
 }
 
+/* Go's scavtrace line, once for each burst of work: what the background returned in it, and in all. */
+static void tell_returned(uint64_t bytes) {
+    struct os_line line;
+    os_line_init(&line);
+    os_line_str(&line, "scav ");
+    os_line_u64(&line, bytes / KIB);
+    os_line_str(&line, " KiB work (bg), ");
+    os_line_u64(&line, (pagerun_returned_bytes() - sweeper.returned_before - bytes) / KIB);
+    os_line_str(&line, " KiB work (eager), ");
+    os_line_u64(&line, pagerun_returned_bytes() / KIB);
+    os_line_str(&line, " KiB total, ");
+    uint64_t resident = pagerun_used_bytes() + pagerun_free_bytes();
+    os_line_u64(&line, resident == 0 ? 100 : 100 * pagerun_used_bytes() / resident);
+    os_line_str(&line, "% util");
+    os_line_emit(&line, 2);
+    sweeper.returned_before = pagerun_returned_bytes();
+}
+
 /*
  * Returns excess memory one piece at a time, each under the page-run lock for about 100 us, and rests in between:
  * about 1 % of the processors. Needs no leave: what it looks at are counters.
@@ -215,6 +235,12 @@ static void scavenge_piece(void) {
     if (excess != 0)
         done = pagerun_release(excess < SCAVENGE_PIECE_BYTES ? excess : SCAVENGE_PIECE_BYTES,
                                scavenge_may_split(&in, 0));
+    sweeper.burst += done;
+    if (done == 0 && sweeper.burst != 0) {
+        if (settings.scavenge_trace)
+            tell_returned(sweeper.burst);
+        sweeper.burst = 0;
+    }
     int64_t end = os_time_mono_ns();
     uint64_t rest = scavenge_rest_ns((uint64_t)(end - now)) / (unsigned)settings.processors;
     atomic_store_explicit(&sweeper.rest_until_ns, done != 0 ? end + (int64_t)rest : INT64_MAX,

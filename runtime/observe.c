@@ -61,7 +61,9 @@ static void read_cycles(const struct stats_cycles *c, tern_stats *s) {
     s->pause_max_ns = c->pauses.max_ns;
     s->pause_p50_ns = histogram_quantile(&c->pauses, 0.50);
     s->pause_p99_ns = histogram_quantile(&c->pauses, 0.99);
-    s->stopping_max_ns = c->stopping_max_ns;
+    s->stopping_max_ns = c->stopping.max_ns;
+    s->stopping_p50_ns = histogram_quantile(&c->stopping, 0.50);
+    s->stopping_p99_ns = histogram_quantile(&c->stopping, 0.99);
     s->gc_cpu_stop_ns = (uint64_t)c->stop_cpu_ns;
     s->gc_cpu_mark_ns = (uint64_t)c->mark_cpu_ns;
     s->gc_cpu_sweep_ns = (uint64_t)(c->sweep_cpu_ns + sweep_background_cpu_ns());

@@ -30,6 +30,8 @@
 /* What `auto` leaves of a container's limit for what the library does not count: stacks, malloc, page tables,
  * code. */
 #define AUTO_MARGIN_PERCENT 10
+/* Go's forcegcperiod: two minutes. */
+#define PERIOD_NS INT64_C(120000000000)
 /* More markers than this bring nothing: they wait for the same memory. */
 #define MARKERS_MOST_AUTO 16
 
@@ -140,6 +142,8 @@ static int settle(void) {
                       : knobs.marker == KNOBS_MARKER_RING ? MARKER_RING
                                                           : MARKER_AUTO;
     settings.trace = knobs.gctrace;
+    settings.scavenge_trace = knobs.scavtrace;
+    settings.period_ns = PERIOD_NS;
     settings.verify = knobs.gcverify;
     settings.concurrent = barrier_promised && !knobs.gcstoptheworld;
     settings.stress = knobs.gcstress > UINT32_MAX ? UINT32_MAX : (uint32_t)knobs.gcstress;

@@ -10,6 +10,7 @@
 
 #include "gc/pacer.h"
 
+#define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
 
 static const struct pacer_in plain = {
@@ -151,7 +152,8 @@ static void no_goal_is_under_live(void **state) {
     assert_int_equal(pacer_decide(&in).goal, 10 * MIB);
 }
 
-static void a_cycle_of_one_stop_starts_at_the_goal(void **state) {
+/* Where the way is long, a fortieth of it before. */
+static void a_cycle_of_one_stop_starts_at_the_goal_or_a_little_before(void **state) {
     (void)state;
     for (int percent = -1; percent < 300; percent += 7) {
         for (uint64_t live = 0; live < 64 * MIB; live += 5 * MIB + 1) {
@@ -162,10 +164,16 @@ static void a_cycle_of_one_stop_starts_at_the_goal(void **state) {
             in.runway_bytes = 3 * MIB;
             in.one_stop = true;
             struct pacer_out out = pacer_decide(&in);
-            assert_int_equal(out.trigger, out.goal);
+            uint64_t way = out.goal - live;
+            assert_int_equal(out.trigger, way < 32 * MIB ? out.goal : out.goal - way / 40);
             assert_true(out.goal >= live);
         }
     }
+    /* 4000 blocks of 64 KiB at a ratio of 1600: ideal are 3.9 cycles, and 4 start. */
+    struct pacer_in in = plain;
+    in.gc_percent = 1600;
+    in.one_stop = true;
+    assert_true(pacer_decide(&in).trigger * 4 <= 4000 * 64 * KIB);
 }
 
 static void a_concurrent_decision_has_the_triggers_runway_and_bounds(void **state) {
@@ -423,7 +431,7 @@ int main(void) {
         cmocka_unit_test(a_tie_is_the_ratios_so_that_the_limiter_does_not_hold_it_back),
         cmocka_unit_test(a_limit_brings_collections_back_when_the_ratio_is_off),
         cmocka_unit_test(no_goal_is_under_live),
-        cmocka_unit_test(a_cycle_of_one_stop_starts_at_the_goal),
+        cmocka_unit_test(a_cycle_of_one_stop_starts_at_the_goal_or_a_little_before),
         cmocka_unit_test(a_concurrent_decision_has_the_triggers_runway_and_bounds),
         cmocka_unit_test(fewer_collections_are_due_the_higher_the_ratio),
         cmocka_unit_test(a_concurrent_cycle_starts_its_runway_before_the_goal),

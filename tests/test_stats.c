@@ -29,7 +29,7 @@ static void cycles_are_numbered_and_summed(void **state) {
     assert_int_equal(s.pauses.count, 10);
     assert_int_equal(s.pauses.total_ns, 55000);
     assert_int_equal(s.pauses.max_ns, 10000);
-    assert_int_equal(s.stopping_max_ns, 1000);
+    assert_int_equal(s.stopping.max_ns, 1000);
     assert_int_equal(s.stop_cpu_ns, 10);
     assert_int_equal(s.mark_cpu_ns, 100);
     assert_int_equal(s.sweep_cpu_ns, 1000);

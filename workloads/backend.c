@@ -31,6 +31,8 @@ void backend_stats_clear(struct backend_stats *stats) {
         .pause_p50_ns = STAT_UNKNOWN,
         .pause_total_ns = STAT_UNKNOWN,
         .stopping_max_ns = STAT_UNKNOWN,
+        .stopping_p50_ns = STAT_UNKNOWN,
+        .stopping_p99_ns = STAT_UNKNOWN,
         .gc_cpu_ns = STAT_UNKNOWN,
         .gc_cpu_percent = -1,
         .limit_passed = STAT_UNKNOWN,

@@ -50,6 +50,7 @@ struct backend_stats {
     uint64_t goal_bytes;         /* where the next collection starts; LIMIT_ABSENT: never */
     uint64_t pause_count, pause_max_ns, pause_p99_ns, pause_p50_ns, pause_total_ns;
     uint64_t stopping_max_ns; /* longest time until all threads stood still */
+    uint64_t stopping_p50_ns, stopping_p99_ns;
     uint64_t gc_cpu_ns;
     double gc_cpu_percent; /* of all processors' time since the start; negative when unknown */
     uint64_t limit_passed, limit_passed_by_bytes, limiter_skipped;

@@ -96,6 +96,8 @@ static void stats(struct backend_stats *out) {
         .pause_p50_ns = s.pause_p50_ns,
         .pause_total_ns = s.pause_total_ns,
         .stopping_max_ns = s.stopping_max_ns,
+        .stopping_p50_ns = s.stopping_p50_ns,
+        .stopping_p99_ns = s.stopping_p99_ns,
         .gc_cpu_ns = s.gc_cpu_ns,
         .gc_cpu_percent = s.gc_cpu_percent,
         .limit_passed = s.limit_passed,

@@ -84,6 +84,8 @@ void report_time(const struct run *run) {
     report_ms("pause max", s->pause_max_ns, "");
     report_ms("pause p99", s->pause_p99_ns, "");
     report_ms("pause p50", s->pause_p50_ns, "");
+    report_ms("stopping p50", s->stopping_p50_ns, "");
+    report_ms("stopping p99", s->stopping_p99_ns, "");
     report_ms("stopping max", s->stopping_max_ns, "the part of a pause until all threads stand still");
     if (s->gc_cpu_percent >= 0) {
         snprintf(share, sizeof share, "%.1f %%", s->gc_cpu_percent);

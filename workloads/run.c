@@ -42,6 +42,8 @@ static const struct field fields[] = {
     {"pause_p99_ns", FIELD_COUNT, OF(stats.pause_p99_ns)},
     {"pause_p50_ns", FIELD_COUNT, OF(stats.pause_p50_ns)},
     {"stopping_max_ns", FIELD_COUNT, OF(stats.stopping_max_ns)},
+    {"stopping_p50_ns", FIELD_COUNT, OF(stats.stopping_p50_ns)},
+    {"stopping_p99_ns", FIELD_COUNT, OF(stats.stopping_p99_ns)},
     {"pause_total_ns", FIELD_COUNT, OF(stats.pause_total_ns)},
     {"pause_count", FIELD_COUNT, OF(stats.pause_count)},
     {"gc_cpu_ns", FIELD_COUNT, OF(stats.gc_cpu_ns)},

@@ -316,7 +316,8 @@ typedef struct tern_stats {
     uint64_t stack_bytes;           /* scanned in the last collection: stacks and registers */
     uint64_t root_bytes;            /* scanned in the last collection: all other roots */
 
-    /* Time. A pause is from the first request to stop until the last thread may run. */
+    /* Time. A pause is one stop, from the first signal until the last thread runs again; a collection has one, or,
+     * where marking runs beside the program, two and seldom more. */
     uint64_t pause_count, pause_total_ns, pause_max_ns, pause_p50_ns, pause_p99_ns;
     uint64_t stopping_max_ns; /* longest time until all threads were stopped */
     uint64_t gc_cpu_ns;       /* CPU in all of the collector: the four below */
@@ -338,6 +339,8 @@ typedef struct tern_stats {
     uint64_t cleanups_queued;  /* object dead, not yet run */
     uint64_t cleanups_run;
     uint64_t threads; /* attached now */
+
+    uint64_t stopping_p50_ns, stopping_p99_ns; /* of each pause, until all threads were stopped */
 } tern_stats;
 
 /* Fills `out` up to out->size. Returns 0, or -1 with errno EINVAL when out->size is 0 or larger than this
@@ -352,7 +355,7 @@ typedef struct tern_cycle {
     bool forced;
     bool by_limit;     /* the memory limit, not the ratio, asked for it */
     uint64_t start_ns; /* since the library's start */
-    uint64_t pause_ns, stopping_ns, mark_ns;
+    uint64_t pause_ns, stopping_ns, mark_ns; /* all its pauses; the longest until all were stopped; all of marking */
     uint64_t gc_cpu_ns;
     uint64_t heap_before_bytes, live_bytes, goal_bytes, next_goal_bytes, total_bytes;
     uint64_t heap_end_bytes; /* the heap when marking was over: heap_before_bytes and what was allocated meanwhile */
