@@ -370,10 +370,7 @@ static bool is_due(void) {
         return true;
     if (now_ns < pace_early_due_ns())
         return false;
-    if (os_cpu_runnable() <= settings.processors)
-        return true;
-    pace_put_off_early();
-    return false;
+    return os_cpu_runnable() <= settings.processors || !pace_put_off_early();
 }
 
 static void take_over(void) {

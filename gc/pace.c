@@ -24,20 +24,23 @@
 #define EARLY_ALLOC_SHARE 64
 /* So many times the CPU of the last marking passes in between: a tenth of one processor. */
 #define EARLY_COST_FACTOR 10
-/* How much later when processors were busy. */
-#define EARLY_PUT_OFF_NS INT64_C(1000000000)
+/* How much later when processors were busy, and how often: its quarter of them is little to ask in the end. */
+#define EARLY_PUT_OFF_NS   INT64_C(1000000000)
+#define EARLY_PUT_OFF_MOST 3
 
 static struct {
     _Atomic uint64_t at;     /* heap bytes from which one is wanted; UINT64_MAX: not. relaxed */
     _Atomic int64_t due_ns;  /* INT64_MAX: not. relaxed */
     _Atomic int64_t last_ns; /* when the last cycle ended, and its marking's CPU; relaxed */
     _Atomic int64_t cost_ns;
+    int put_off; /* times, of the one that is due; by the background */
 } early = {.at = UINT64_MAX, .due_ns = INT64_MAX};
 
 void pace_arm_early(int64_t mark_cpu_ns) {
     bool on = settings.concurrent && account_total() > EARLY_HELD_BYTES &&
               atomic_load_explicit(&settings.gc_percent, memory_order_relaxed) >= 0;
     uint64_t live = atomic_load_explicit(&account.live, memory_order_relaxed), share = live / EARLY_ALLOC_SHARE;
+    early.put_off = 0;
     atomic_store_explicit(&early.due_ns, INT64_MAX, memory_order_relaxed);
     atomic_store_explicit(&early.last_ns, os_time_mono_ns(), memory_order_relaxed);
     atomic_store_explicit(&early.cost_ns, mark_cpu_ns, memory_order_relaxed);
@@ -62,8 +65,11 @@ int64_t pace_early_due_ns(void) {
     return atomic_load_explicit(&early.due_ns, memory_order_relaxed);
 }
 
-void pace_put_off_early(void) {
+bool pace_put_off_early(void) {
+    if (early.put_off++ == EARLY_PUT_OFF_MOST)
+        return false;
     atomic_store_explicit(&early.due_ns, os_time_mono_ns() + EARLY_PUT_OFF_NS, memory_order_relaxed);
+    return true;
 }
 
 static struct {

@@ -37,8 +37,8 @@ void pace_arm_early(int64_t mark_cpu_ns);
 bool pace_is_early_wanted(uint64_t heap_bytes);
 /* In monotonic ns; INT64_MAX: none. */
 int64_t pace_early_due_ns(void);
-/* The processors are busy: later. */
-void pace_put_off_early(void);
+/* The processors are busy: later. false: it was put off often enough. By the background. */
+bool pace_put_off_early(void);
 
 /* Whether assists and limit-driven cycles are held back; set by the limiter's keeper. */
 void pace_hold_back(bool hold);
