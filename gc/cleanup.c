@@ -127,6 +127,7 @@ static bool leads_into(const void *pointer, const void *base) {
     return place.head != NULL && place.base == base;
 }
 
+static bool has_thread(void);
 static void start_thread(void);
 
 uint64_t cleanup_add(struct mutator *self, const void *object, cleanup_function *function, void *argument) {
@@ -153,10 +154,15 @@ uint64_t cleanup_add(struct mutator *self, const void *object, cleanup_function 
         }
     }
     mutator_leave(self);
-    if (id == 0)
+    if (id == 0) {
         errno = error;
-    else if (!settings.manual_cleanups)
+    } else if (!settings.manual_cleanups && !has_thread()) {
+        /* Counted as stopped: the signal is blocked meanwhile, and pthread_create waits for locks of the host's, which
+         * a stopped thread may hold. */
+        mutator_block(self);
         start_thread();
+        mutator_unblock(self);
+    }
     return id;
 }
 
@@ -373,10 +379,14 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-/* Depth 0, world running. When it cannot be started, cleanups wait until the next try. */
+static bool has_thread(void) {
+    return likely(atomic_load_explicit(&thread.state, memory_order_relaxed) != THREAD_NONE);
+}
+
+/* Blocked or no mutator, world running. When it cannot be started, cleanups wait until the next try. */
 static void start_thread(void) {
     uint32_t expected = THREAD_NONE;
-    if (likely(atomic_load_explicit(&thread.state, memory_order_relaxed) != THREAD_NONE) ||
+    if (has_thread() ||
         !atomic_compare_exchange_strong_explicit(&thread.state, &expected, THREAD_STARTING,
                                                  memory_order_acq_rel, memory_order_relaxed))
         return;

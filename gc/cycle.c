@@ -81,9 +81,10 @@ static bool starts_early(void) {
            !atomic_load_explicit(&account.one_stop, memory_order_relaxed);
 }
 
-/* Memory that marking will free is worth waiting for, unless collections took too much already. */
+/* Whether the limit would be passed now, and would not be when the cycle has freed what is dead. */
 static bool must_finish(uint64_t request) {
-    return account_would_grow_past_limit(request) && !report_limiter_holds_back();
+    return account_would_grow_past_limit(request) && !account_would_pass_limit(request) &&
+           !report_limiter_holds_back();
 }
 
 bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *reason) {
@@ -120,7 +121,8 @@ bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *rea
     if (!atomic_exchange_explicit(&asked, true, memory_order_relaxed))
         background_ring();
     *reason = CYCLE_AWAIT;
-    return heap_then > goal;
+    /* With more live than the limit holds there is always a cycle to wait for, and nothing to wait for. */
+    return heap_then > goal && !account_would_pass_limit(request);
 }
 
 /* ---- the parts of a cycle; blocked or no mutator, cycle lock held ---- */
@@ -243,10 +245,12 @@ static void begin(enum cycle_reason reason) {
     now.heap_at_start = now.report.heap_before = account_heap();
     now.open_at_start = blacken_open();
     barrier_begin();
-    if (settings.verify)
-        verify_snapshot();
     mark_begin();
     now.roots = mark_roots();
+    /* After it: a thread in a blocking section may overwrite stale words of its frames in between. The other way
+     * round these would be missed. */
+    if (settings.verify)
+        verify_snapshot();
     pace_begin(now.heap_at_start);
 }
 

@@ -142,8 +142,9 @@ void pace_charge_marking(struct mutator *self, uint64_t bytes) {
             return;
         }
         self->assist_debt -= (int64_t)assist_paid(&ratio, charge.work - (uint64_t)left);
-        /* Others have all there is to scan. Within the goal that is as good as done. */
-        if (!is_past_goal() || waits == WAITS_MOST)
+        /* Others have all there is to scan. Within the goal that is as good as done; and with more live than the
+         * limit holds there is no goal to keep. */
+        if (!is_past_goal() || waits == WAITS_MOST || account_would_pass_limit(bytes))
             return;
         mutator_block(self);
         os_time_sleep_ns(WAIT_NS);

@@ -24,16 +24,20 @@ static _Atomic int64_t last_end_ns; /* relaxed */
 static struct {
     struct os_lock lock;
     struct limiter limiter;
-    int64_t fed_ns;
+    int64_t fed_cpu_ns;
     _Atomic bool limiting; /* relaxed copy for the slow paths */
 } cpu;
 
-/* `gc_ns` of all processors' time since the last call went to collections. */
-static void feed_limiter(int64_t now_ns, int64_t gc_ns) {
+/*
+ * Since the last call `gc_ns` of all processors' time went to collections, and of the process's CPU `gc_cpu_ns`. What
+ * the program used of the rest is measured: a processor that idles, or a thread that waits for the collector, is no
+ * reason to collect more.
+ */
+static void feed_limiter(int64_t gc_ns, int64_t gc_cpu_ns) {
     os_lock_acquire(&cpu.lock);
-    int64_t mutator = (now_ns - cpu.fed_ns) * settings.processors - gc_ns;
+    int64_t now = os_time_process_cpu_ns(), mutator = now - cpu.fed_cpu_ns - gc_cpu_ns;
     limiter_update(&cpu.limiter, mutator > 0 ? mutator : 0, gc_ns);
-    cpu.fed_ns = now_ns;
+    cpu.fed_cpu_ns = now;
     bool limiting = limiter_limiting(&cpu.limiter);
     atomic_store_explicit(&cpu.limiting, limiting, memory_order_relaxed);
     pace_hold_back(limiting);
@@ -43,7 +47,7 @@ static void feed_limiter(int64_t now_ns, int64_t gc_ns) {
 bool report_limiter_holds_back(void) {
     if (!atomic_load_explicit(&cpu.limiting, memory_order_relaxed))
         return false;
-    feed_limiter(os_time_mono_ns(), 0);
+    feed_limiter(0, 0);
     return atomic_load_explicit(&cpu.limiting, memory_order_relaxed);
 }
 
@@ -220,7 +224,7 @@ void report_init(int64_t start_ns) {
     library_start_ns = start_ns;
     atomic_store_explicit(&last_end_ns, start_ns, memory_order_relaxed);
     limiter_init(&cpu.limiter, settings.processors);
-    cpu.fed_ns = start_ns;
+    cpu.fed_cpu_ns = os_time_process_cpu_ns();
     atomic_store_explicit(&cpu.limiting, false, memory_order_relaxed);
     memset(&warning, 0, sizeof warning);
     memset(&news, 0, sizeof news);
@@ -242,8 +246,9 @@ void report_cycle(struct cycle_report *report) {
     report->gc_cpu_ns = report->stop_cpu_ns + report->mark_cpu_ns + report->assist_ns + report->sweep_cpu_ns +
                         report->other_cpu_ns;
     /* A stopped world costs all processors' time: none of them can run the program. */
-    feed_limiter(now, report->pause_ns * settings.processors + beside_cpu_ns(report) - report->idle_ns +
-                          report->assist_ns);
+    feed_limiter(report->pause_ns * settings.processors + beside_cpu_ns(report) - report->idle_ns +
+                     report->assist_ns,
+                 report->gc_cpu_ns);
     report->number = stats_add(report);
     atomic_store_explicit(&last_end_ns, now, memory_order_relaxed);
     if (settings.trace > 0)

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* World stopped, before marking, what masks show blackened: notes all that is reachable. */
+/* World stopped, roots looked at, nothing else marked, what masks show blackened: notes all that is reachable. */
 void verify_snapshot(void);
 /*
  * World stopped, after marking, before the epoch advances: everything in the snapshot is marked, no marked

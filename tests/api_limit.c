@@ -3,7 +3,7 @@
  * how much a soft one was. Each case in a child of its own, in both modes of stores.
  *
  * Seen to fail: account_would_pass_limit that is always false ("pressure_comes_first"); pagerun_take that grows
- * though growth.hard ("a_hard_limit_is_not_passed").
+ * though growth.hard ("a_hard_limit_is_not_passed"); must_finish that is always false ("one_large_object_at_most...").
  */
 #include "child.h"
 
@@ -103,8 +103,52 @@ static void a_hard_limit_is_not_passed(void **state) {
             child_passes(fill_to_the_wall, (void *)(uintptr_t)(sizes[i] | barrier));
 }
 
+struct node {
+    struct node *left, *right;
+    uint64_t value[2];
+};
+
+static NOINLINE struct node *tree(unsigned depth) {
+    struct node *node = tern_alloc(sizeof *node);
+    if (depth > 0) {
+        tern_store(&node->left, tree(depth - 1));
+        tern_store(&node->right, tree(depth - 1));
+    }
+    return node;
+}
+
+static NOINLINE void drop_blocks(size_t size, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        char *block = tern_alloc_leaf(size);
+        memset(block, 1, size);
+        tern_keep(block);
+    }
+}
+
+/* Blocks as large as two thirds of what the limit leaves beside what is live: one at a time has room. */
+static int blocks_beside_a_tree(void *argument) {
+    bool barrier = ((uintptr_t)argument & 1) != 0, off = ((uintptr_t)argument & 2) != 0;
+    start(barrier, off ? TERN_GC_OFF : 100);
+    kept[0] = tree(17); /* 8 MiB, to be scanned */
+    tern_collect();
+    uint64_t live = stats().live_bytes, limit = live + (15 << 20), size = 10 << 20;
+    tern_set_memory_limit(limit);
+    drop_blocks(size, 99);
+    tern_stats s = stats();
+    must(s.peak_total_bytes <= limit + size);
+    must(s.live_bytes >= live && s.collections >= 50);
+    return 0;
+}
+
+static void one_large_object_at_most_is_beyond_a_soft_limit(void **state) {
+    (void)state;
+    for (uintptr_t mode = 0; mode < 4; mode++)
+        child_passes(blocks_beside_a_tree, (void *)mode);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_large_object_at_most_is_beyond_a_soft_limit),
         cmocka_unit_test(pressure_comes_first),
         cmocka_unit_test(a_hard_limit_is_not_passed),
     };
