@@ -25,6 +25,7 @@ static void raise_to(_Atomic uint64_t *peak, uint64_t value) {
 void account_init(void) {
     set(&account.heap, 0);
     set(&account.live, 0);
+    set(&account.marked, 0);
     set(&account.external, 0);
     set(&account.scannable, 0);
     set(&account.peak_heap, 0);
@@ -115,7 +116,7 @@ bool account_would_pass_limit(uint64_t request) {
         return false;
     uint64_t heap_pages = pagerun_used_bytes() + pagerun_free_bytes(), total = account_total();
     uint64_t beside = total > heap_pages ? total - heap_pages : 0;
-    uint64_t least = get(&account.live) + beside, headroom = limit / 100 * LIMIT_HEADROOM_PERCENT;
+    uint64_t least = get(&account.marked) + beside, headroom = limit / 100 * LIMIT_HEADROOM_PERCENT;
     return least > limit - headroom || request > limit - headroom - least;
 }
 
@@ -148,8 +149,9 @@ void account_decide(void) {
     atomic_store_explicit(&account.by, (int)out.by, memory_order_relaxed);
 }
 
-void account_cycle(uint64_t live, uint64_t stack_bytes, uint64_t global_bytes) {
+void account_cycle(uint64_t live, uint64_t marked, uint64_t stack_bytes, uint64_t global_bytes) {
     set(&account.live, live);
+    set(&account.marked, marked);
     set(&account.heap, live);
     set(&account.stack_bytes, stack_bytes);
     set(&account.global_bytes, global_bytes);

@@ -11,7 +11,8 @@
 
 struct account {
     _Atomic uint64_t heap; /* live at the last cycle plus taken since; masks count when they are taken */
-    _Atomic uint64_t live; /* marked by the last cycle */
+    _Atomic uint64_t live; /* marked by the last cycle, or allocated while it marked */
+    _Atomic uint64_t marked; /* of that, what was reached: the rest may be dead already */
     _Atomic uint64_t goal; /* UINT64_MAX: never */
     _Atomic uint64_t trigger; /* where the cycle starts that is to be over at the goal; at or under it */
     _Atomic uint64_t limit_goal; /* what the memory limit alone asks for; UINT64_MAX: no limit */
@@ -45,7 +46,7 @@ static inline uint64_t account_heap(void) {
 /* All bytes that count under the limit. */
 uint64_t account_total(void);
 /*
- * Whether the limit, less its headroom, does not hold what was live at the last cycle and `request` bytes more: then
+ * Whether the limit, less its headroom, does not hold what the last cycle reached and `request` bytes more: then
  * no collection will keep the program under it.
  */
 bool account_would_pass_limit(uint64_t request);
@@ -61,7 +62,7 @@ void account_note_peaks(void);
  * taken: many threads with many open masks would otherwise fill a small goal with them and collect without
  * end.
  */
-void account_cycle(uint64_t live, uint64_t stack_bytes, uint64_t global_bytes);
+void account_cycle(uint64_t live, uint64_t marked, uint64_t stack_bytes, uint64_t global_bytes);
 /* Works out the goal from the settings as they are now. */
 void account_decide(void);
 

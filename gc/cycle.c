@@ -279,7 +279,7 @@ static void decide(void) {
     barrier_set(false);
     sweep_reset();
     pace_end(r->heap_end, &marked, now.roots);
-    account_cycle(r->live, r->stack_bytes, r->global_bytes);
+    account_cycle(r->live, marked.live_bytes < r->live ? marked.live_bytes : r->live, r->stack_bytes, r->global_bytes);
 }
 
 static void tell_progress(void) {

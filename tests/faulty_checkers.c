@@ -151,21 +151,84 @@ static void large_tail(void) {
     tern_keep(large);
 }
 
+/* ---- with marking beside the program ---- */
+
+#define CARDS 100000
+
+static void **new_deck(void) {
+    void **deck = tern_alloc_array(CARDS, sizeof *deck);
+    for (size_t i = 0; i < CARDS; i++)
+        tern_store(&deck[i], tern_alloc(16));
+    return deck;
+}
+
+static uint64_t cycles(void) {
+    tern_stats s;
+    s.size = sizeof s;
+    tern_stats_read(&s);
+    return s.collections;
+}
+
+/* Cards move between what the marker has looked at and what it has not. */
+static void shuffle(void) {
+    void **deck = new_deck();
+    uint64_t random = 1;
+    for (uint64_t until = cycles() + 12; cycles() < until;) {
+        for (int i = 0; i < 1000; i++) {
+            random = random * UINT64_C(6364136223846793005) + 1;
+            size_t a = (random >> 33) % CARDS, b = (random >> 13) % CARDS;
+            void *card = deck[a];
+            tern_store(&deck[a], deck[b]);
+            tern_store(&deck[b], card);
+        }
+        for (int i = 0; i < 100; i++)
+            tern_keep(tern_alloc(100));
+    }
+    tern_keep(deck);
+}
+
+/* What the other half of the barrier would catch is stored past it: first stores into new objects may be plain. */
+static void fill_new_objects(size_t size) {
+    void **deck = new_deck();
+    uint64_t until = cycles() + 12;
+    for (size_t i = 0; cycles() < until; i++) {
+        void **holder = tern_alloc(32);
+        holder[1] = tern_alloc(size);
+        tern_store(&deck[i % 50], holder);
+    }
+    tern_keep(deck);
+}
+
+static void small_objects(void) {
+    fill_new_objects(48);
+}
+static void large_objects(void) {
+    fill_new_objects(40000);
+}
+
 struct plan {
     const char *name;
     enum fault fault;
     void (*program)(void);
+    int stores;
 };
 
 static const struct plan plans[] = {
-    {"the last word of an object is not scanned", FAULT_LAST_WORD_NOT_SCANNED, last_word},
-    {"the last word of a typed object is not scanned", FAULT_LAST_WORD_NOT_SCANNED, last_typed_word},
-    {"an open mask's rest is not blackened", FAULT_OPEN_MASK_NOT_BLACKENED, open_masks},
-    {"an open tiny block is left white", FAULT_TINY_BLOCK_LEFT_WHITE, tiny_block},
-    {"a saved vector register is not scanned", FAULT_VECTOR_REGISTER_UNSCANNED, vector_register},
-    {"a page is swept while its mask is held", FAULT_SWEEP_HELD_PAGE, open_masks},
-    {"half of a stolen mark stack is dropped", FAULT_DROP_HALF_STOLEN, stolen_work},
-    {"a tail page of a large object is freed early", FAULT_LARGE_TAIL_FREED, large_tail},
+    {"the last word of an object is not scanned", FAULT_LAST_WORD_NOT_SCANNED, last_word, TERN_STORES_PLAIN},
+    {"the last word of a typed object is not scanned", FAULT_LAST_WORD_NOT_SCANNED, last_typed_word, TERN_STORES_PLAIN},
+    {"an open mask's rest is not blackened", FAULT_OPEN_MASK_NOT_BLACKENED, open_masks, TERN_STORES_PLAIN},
+    {"an open tiny block is left white", FAULT_TINY_BLOCK_LEFT_WHITE, tiny_block, TERN_STORES_PLAIN},
+    {"a saved vector register is not scanned", FAULT_VECTOR_REGISTER_UNSCANNED, vector_register, TERN_STORES_PLAIN},
+    {"a page is swept while its mask is held", FAULT_SWEEP_HELD_PAGE, open_masks, TERN_STORES_PLAIN},
+    {"half of a stolen mark stack is dropped", FAULT_DROP_HALF_STOLEN, stolen_work, TERN_STORES_PLAIN},
+    {"a tail page of a large object is freed early", FAULT_LARGE_TAIL_FREED, large_tail, TERN_STORES_PLAIN},
+    {"tern_store records nothing", FAULT_PLAIN_STORE, shuffle, TERN_STORES_BARRIER},
+    {"what the barrier recorded is thrown away", FAULT_RECORDS_UNREAD, shuffle, TERN_STORES_BARRIER},
+    {"slots that are taken while marking are white", FAULT_WHITE_ALLOCATION, small_objects, TERN_STORES_BARRIER},
+    {"large objects allocated while marking are white", FAULT_WHITE_LARGE, large_objects, TERN_STORES_BARRIER},
+    {"the last word of an object is not scanned, beside the program", FAULT_LAST_WORD_NOT_SCANNED, last_word, TERN_STORES_BARRIER},
+    {"half of a stolen mark stack is dropped, beside the program", FAULT_DROP_HALF_STOLEN, stolen_work,
+     TERN_STORES_BARRIER},
 };
 
 /* Runs the program in a child with the fault planted; its standard error goes to `text`. Returns its wait
@@ -182,7 +245,10 @@ static int run(const struct plan *plan, enum fault fault, char *text, size_t siz
         close(pipes[1]);
         setenv("TERN_GODEBUG", "gcverify=1,markers=2", 1);
         fault_planted = fault;
-        if (tern_init(NULL) != 0)
+        tern_options options;
+        tern_options_init(&options);
+        options.stores = plan->stores;
+        if (tern_init(&options) != 0)
             _exit(10);
         plan->program();
         _exit(0);

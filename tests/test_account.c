@@ -46,7 +46,7 @@ static void room_is_what_the_limit_leaves(void **state) {
 
 static void the_goal_follows_the_settings(void **state) {
     (void)state;
-    account_cycle(100 * MIB, 3000, 5000);
+    account_cycle(100 * MIB, 100 * MIB, 3000, 5000);
     assert_int_equal(account.live, 100 * MIB);
     assert_int_equal(account_heap(), 100 * MIB);
     assert_int_equal(account.goal, 200 * MIB + 8000);
@@ -68,7 +68,7 @@ static void the_goal_follows_the_settings(void **state) {
     assert_int_equal(account.goal, 100 * MIB);
     settings.memory_limit = UINT64_MAX;
     settings.gc_percent = 100;
-    account_cycle(0, 0, 0);
+    account_cycle(0, 0, 0, 0);
     assert_int_equal(account.goal, 4 * MIB);
 }
 

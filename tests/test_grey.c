@@ -94,7 +94,7 @@ static void half_of_the_oldest_is_given_away(void **state) {
         grey_pool_open();
         grey_pool_enter();
         grey_pool_donate(&giver);
-        while (grey_pool_take(&taker) == GREY_OBJECTS)
+        while (grey_pool_take(&taker))
             while (grey_pop(&taker, &e)) {
                 taken++;
                 sum += e;
@@ -126,7 +126,7 @@ static void a_single_entry_is_not_given_away(void **state) {
     grey_pool_donate(&giver);
     assert_true(grey_pop(&giver, &e));
     assert_int_equal(e, 5);
-    assert_int_equal(grey_pool_take(&giver), GREY_DRY);
+    assert_false(grey_pool_take(&giver));
     grey_stack_destroy(&giver);
 }
 
@@ -150,7 +150,7 @@ static void *mark(void *argument) {
             if (++looks % 64 == 0 && grey_pool_hungry())
                 grey_pool_donate(stack);
         }
-    } while (grey_pool_take(stack) == GREY_OBJECTS);
+    } while (grey_pool_take(stack));
     atomic_fetch_add(&seen, mine);
     return NULL;
 }
@@ -178,29 +178,28 @@ static void what_is_shared_is_seen_once_and_marking_ends(void **state) {
     }
 }
 
-/* Words that the barrier recorded are work like any other, and come out once. */
-static void recorded_words_come_out_once(void **state) {
+/* What the barrier hands over is work like any other, and comes out once. */
+static void what_the_barrier_puts_comes_out_once(void **state) {
     (void)state;
     struct grey_stack stack;
-    uintptr_t words[100];
+    grey_entry entries[100], e;
     uint64_t sum = 0, count = 0;
     assert_int_equal(grey_stack_init(&stack), 0);
     grey_pool_open();
-    for (uintptr_t n = 0; n < 3000; n += 100) {
-        for (uintptr_t i = 0; i < 100; i++)
-            words[i] = n + i;
-        assert_true(grey_pool_put_words(words, 100));
+    for (uint64_t n = 1; n <= 3000; n += 100) {
+        for (uint64_t i = 0; i < 100; i++)
+            entries[i] = n + i;
+        assert_true(grey_pool_put(entries, 100));
     }
     assert_false(grey_pool_is_dry());
     grey_pool_enter();
-    while (grey_pool_take(&stack) == GREY_WORDS) {
-        for (uint64_t i = 0; i < stack.words->count; i++)
-            sum += stack.words->entries[i];
-        count += stack.words->count;
-        grey_words_done(&stack);
-    }
+    while (grey_pool_take(&stack))
+        while (grey_pop(&stack, &e)) {
+            sum += e;
+            count++;
+        }
     assert_int_equal(count, 3000);
-    assert_int_equal(sum, 3000 * 2999 / 2);
+    assert_int_equal(sum, 3000 * 3001 / 2);
     assert_true(grey_pool_is_dry());
     grey_stack_destroy(&stack);
 }
@@ -214,22 +213,22 @@ static void a_guest_leaves_what_it_must_not_scan(void **state) {
     assert_int_equal(grey_stack_init(&own), 0);
     assert_int_equal(grey_stack_init(&marker), 0);
     grey_pool_open();
-    assert_int_equal(grey_pool_try(&guest, true), GREY_DRY);
+    assert_false(grey_pool_try(&guest, true));
     grey_pool_enter();
     grey_push(&guest, 7);
     grey_push(&own, 8);
     assert_false(grey_pool_is_dry());
     grey_pool_leave(&guest, &own);
-    assert_int_equal(grey_pool_try(&guest, true), GREY_OBJECTS);
+    assert_true(grey_pool_try(&guest, true));
     assert_true(grey_pop(&guest, &e));
     assert_int_equal(e, 7);
     grey_pool_leave(&guest, NULL);
-    assert_int_equal(grey_pool_try(&guest, true), GREY_DRY);
+    assert_false(grey_pool_try(&guest, true));
     grey_pool_enter();
-    assert_int_equal(grey_pool_take(&marker), GREY_OBJECTS);
+    assert_true(grey_pool_take(&marker));
     assert_true(grey_pop(&marker, &e));
     assert_int_equal(e, 8);
-    assert_int_equal(grey_pool_take(&marker), GREY_DRY);
+    assert_false(grey_pool_take(&marker));
     grey_stack_destroy(&guest);
     grey_stack_destroy(&own);
     grey_stack_destroy(&marker);
@@ -259,7 +258,7 @@ int main(void) {
         cmocka_unit_test(half_of_the_oldest_is_given_away),
         cmocka_unit_test(a_single_entry_is_not_given_away),
         cmocka_unit_test(what_is_shared_is_seen_once_and_marking_ends),
-        cmocka_unit_test(recorded_words_come_out_once),
+        cmocka_unit_test(what_the_barrier_puts_comes_out_once),
         cmocka_unit_test(a_guest_leaves_what_it_must_not_scan),
         cmocka_unit_test(all_segments_are_given_back),
     };

@@ -16,7 +16,7 @@
 
 static page_index make(unsigned class, enum kind kind) {
     struct pagerun run =
-        pagerun_take(sizeclass_table[class].pages, (struct pagerun_growth){UINT64_MAX, OS_HUGE_PAGE});
+        pagerun_take(sizeclass_table[class].pages, (struct pagerun_growth){UINT64_MAX, OS_HUGE_PAGE, false});
     assert_int_not_equal(run.first, 0);
     assert_int_equal(span_make(run.first, class, kind), 0);
     span_check(run.first, false);

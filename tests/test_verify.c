@@ -24,6 +24,8 @@
 /* What a plan builds and breaks. */
 static void **held;         /* a registered root leads here, unless the plan clears it */
 static uintptr_t hidden;    /* complement of the address of the object that is to be broken */
+static void *off_heap[1];   /* a trace function tells of it */
+static bool barrier;        /* the program promises it */
 static bool masks_are_open; /* when it begins: their slots are blackened as the cycle would */
 
 static void *target(void) {
@@ -61,6 +63,30 @@ static void forget(void) {
 /* A store that the marker never heard of. */
 static void store_white(void) {
     held[3] = target();
+}
+static void lose_child(void) {
+    held[1] = NULL;
+    unmark();
+}
+static void move_child(void) {
+    held[2] = held[1];
+    lose_child();
+}
+static void lose_chain(void) {
+    set_mark(((void **)target())[2], false);
+    lose_child();
+}
+static void lose_chain_but_the_end(void) {
+    held[3] = ((void **)target())[2];
+    lose_chain();
+}
+static void lose_root(void) {
+    held = NULL;
+    unmark();
+}
+static void forget_off_heap(void) {
+    off_heap[0] = NULL;
+    unmark();
 }
 static void lose_tail(void) {
     heap_page(heap_index((uintptr_t)target()) + 3)->use = PAGE_NONE;
@@ -187,6 +213,26 @@ static void cleanup_only(void) {
     hidden = ~(uintptr_t)argument;
 }
 
+/* held, then one of 48 bytes, then one of 112. */
+static void chain(void) {
+    held = tern_alloc(64);
+    void **middle = tern_alloc(48);
+    held[1] = middle;
+    middle[2] = tern_alloc(112);
+    hidden = ~(uintptr_t)middle;
+}
+
+static void trace_off_heap(const void *object, size_t size, tern_tracer *tracer) {
+    (void)object, (void)size;
+    tern_trace_word(tracer, off_heap[0]);
+}
+static void traced_off_heap(void) {
+    held = tern_alloc_traced(tern_traced_type_new("off the heap", trace_off_heap), 40);
+    tern_publish(held);
+    off_heap[0] = tern_alloc(112);
+    hidden = ~(uintptr_t)off_heap[0];
+}
+
 static void open_mask(void) {
     masks_are_open = true;
     root_and_child();
@@ -254,7 +300,10 @@ static NOINLINE void build(const struct plan *plan) {
 static int run_plan(void *argument) {
     struct plan *plan = argument;
     setenv("TERN_GODEBUG", "gcverify=1,markers=1,cleanups=manual", 1);
-    if (tern_init(NULL) != 0 || tern_root_add(&held, sizeof held) != 0)
+    tern_options options;
+    tern_options_init(&options);
+    options.stores = barrier ? TERN_STORES_BARRIER : TERN_STORES_PLAIN;
+    if (tern_init(&options) != 0 || tern_root_add(&held, sizeof held) != 0)
         return 10;
     tern_collect();
     build(plan);
@@ -394,6 +443,70 @@ static void what_the_marker_missed_is_named(void **state) {
          {"the field at offset 56 of object 0x", "(kind words, 106496 bytes), which is not"}},
     };
     CHECK(plans);
+}
+
+static void with_the_barrier_the_field_that_hid_a_pointer_is_named(void **state) {
+    (void)state;
+    static const struct plan plans[] = {
+        {"a child", root_and_child, NO, NO, NO, {NULL}},
+        {"a chain", chain, NO, NO, NO, {NULL}},
+        {"an overwritten field",
+         break_child,
+         NO,
+         lose_child,
+         NO,
+         {"(kind leaf, 64 bytes) is reachable but was not marked; the field at offset 8 of object 0x",
+          " led to it when the cycle began and holds something else now: a store that missed the barrier\n"}},
+        {"a pointer that was moved",
+         break_child,
+         NO,
+         move_child,
+         NO,
+         {"the field at offset 16 of object 0x",
+          "which is not; the field at offset 8 of object 0x"}},
+        {"what led to a chain",
+         chain,
+         NO,
+         lose_chain,
+         NO,
+         {"(kind words, 48 bytes) is reachable but was not marked; the field at offset 8 of object 0x",
+          "(kind words, 64 bytes) led to it when the cycle began and holds something else now"}},
+        {"the same, and the chain's end has a new place",
+         chain,
+         NO,
+         lose_chain_but_the_end,
+         NO,
+         {"(kind words, 48 bytes) is reachable but was not marked; the field at offset 8 of object 0x",
+          "(kind words, 64 bytes) led to it when the cycle began and holds something else now"}},
+        {"a root",
+         break_root,
+         NO,
+         lose_root,
+         NO,
+         {"is reachable but was not marked; a registered root led to it when the cycle began\n", NULL}},
+        {"what a trace function told of",
+         traced_off_heap,
+         NO,
+         forget_off_heap,
+         NO,
+         {"(kind words, 112 bytes) is reachable but was not marked; a word told by the trace function of object 0x",
+          "(kind traced off the heap, 48 bytes) led to it when the cycle began\n"}},
+        {"a field that still leads there",
+         break_child,
+         NO,
+         unmark,
+         NO,
+         {"(kind words, 64 bytes), which is marked, leads to object 0x", " led to it when the cycle began and still does\n"}},
+        {"a pointer from nowhere",
+         white_object,
+         NO,
+         store_white,
+         NO,
+         {"the field at offset 24 of object 0x", "which is not; nothing led to it when the cycle began\n"}},
+    };
+    barrier = true;
+    CHECK(plans);
+    barrier = false;
 }
 
 static void what_is_about_to_be_handed_out_twice_is_named(void **state) {
@@ -548,6 +661,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_heap_in_order_is_passed_over_in_silence),
         cmocka_unit_test(what_the_marker_missed_is_named),
+        cmocka_unit_test(with_the_barrier_the_field_that_hid_a_pointer_is_named),
         cmocka_unit_test(what_is_about_to_be_handed_out_twice_is_named),
         cmocka_unit_test(what_two_would_own_is_named),
         cmocka_unit_test(what_was_freed_too_early_is_named),
