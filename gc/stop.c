@@ -14,6 +14,11 @@
 /* A thread usually stops within this; until then looking again is cheaper than sleeping (a futex wait costs 5
  * us). */
 #define SPIN_NS INT64_C(20000)
+/*
+ * A stopped thread looks for so long before it sleeps: a short stop is over by then, and waking a sleeper on a virtual
+ * machine's idle processor takes longer than the stop. Not where threads outnumber processors: others need them.
+ */
+#define HELD_SPIN_NS INT64_C(100000)
 /* How long a thread may take to stop before it is named. */
 #define COMPLAIN_NS INT64_C(1000000000)
 /* A queue of real-time signals that is full empties as threads run. */
@@ -55,6 +60,21 @@ void stop_after_fork(void) {
     atomic_store_explicit(&held, 0, memory_order_relaxed);
 }
 
+/* true: the stop was over before it was worth sleeping. */
+static bool spin_while_stopped(uint32_t word) {
+    if ((int)mutator_count() > settings.processors)
+        return false;
+    int64_t start = os_time_mono_ns();
+    do {
+        for (int i = 0; i < 16; i++) {
+            if (atomic_load_explicit(&stop_word, memory_order_acquire) != word)
+                return true;
+            os_cpu_relax();
+        }
+    } while (os_time_mono_ns() - start < HELD_SPIN_NS);
+    return false;
+}
+
 void stop_wait(struct mutator *self) {
     bool counted = false;
     for (;;) {
@@ -71,7 +91,8 @@ void stop_wait(struct mutator *self) {
             atomic_store_explicit(&self->ack, word, memory_order_release);
             stop_notify();
         }
-        os_futex_wait(&stop_word, word, -1);
+        if (!spin_while_stopped(word))
+            os_futex_wait(&stop_word, word, -1);
     }
 }
 
