@@ -38,10 +38,14 @@
 
 /* Marking in a stop that is to be short: the end stop's rest, or all of a small heap (docs/design.md). */
 #define STOP_BUDGET_NS INT64_C(50000)
+/* How often the background looks again for the cycle lock. */
+#define LOOK_AGAIN_NS INT64_C(1000000)
 /* How long the end of a cycle waits for the last thread to run again. */
 #define RESUME_WAIT_NS INT64_C(200000)
 
 static struct os_lock cycle_lock = OS_LOCK_INIT;
+/* Threads that wait in cycle_hold. A futex; relaxed: it only says who goes first. */
+static _Atomic uint32_t holders;
 /* A futex: changes when marking begins beside the program and when a cycle is over. release. */
 static _Atomic uint32_t progress;
 /* The background is asked for a cycle; by the threads that reach the trigger. relaxed. */
@@ -53,6 +57,7 @@ static _Atomic bool handed;
 static struct {
     struct cycle_report report;
     int64_t stop_start_ns, stopping_ns, let_go_ns; /* of the last stop */
+    int64_t stop_cpu_at;                           /* thread CPU when it began */
     int64_t *open_clock;                           /* where its length goes; NULL: it is in the books */
     int64_t cpu_at, cpu_ns, swept_at; /* thread CPU: when this thread took over; of all threads that had it */
     uint64_t heap_at_start, open_at_start;
@@ -98,6 +103,10 @@ bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *rea
         /* It is under way: whoever is too fast for it pays (pace). */
         *reason = CYCLE_AWAIT;
         return must_finish(request);
+    }
+    if (unlikely(!sweep_is_open()) && account_would_grow_past_limit(request)) {
+        *reason = CYCLE_AWAIT; /* what was found dead is about to be freed */
+        return true;
     }
     *reason = CYCLE_HEAP;
     bool early = starts_early();
@@ -167,7 +176,7 @@ static void close_stop(int64_t wait_ns) {
 /* Stops, with the time and the CPU that it takes in the books. */
 static void stop_all(void) {
     close_stop(0);
-    int64_t cpu = os_time_thread_cpu_ns();
+    int64_t cpu = now.stop_cpu_at = os_time_thread_cpu_ns();
     now.stop_start_ns = os_time_mono_ns();
     if (settings.data_segments)
         roots_stop_with_segments(stop);
@@ -181,7 +190,9 @@ static void start_all(int64_t *clock) {
     start_world();
     now.let_go_ns = os_time_mono_ns();
     now.open_clock = clock;
-    now.report.stop_cpu_ns += os_time_thread_cpu_ns() - cpu;
+    int64_t cpu_now = os_time_thread_cpu_ns();
+    now.report.stop_cpu_ns += cpu_now - cpu;
+    now.report.stops_cpu_ns += cpu_now - now.stop_cpu_at;
 }
 
 /* What masks and tiny blocks still show is black in this cycle: it may become an object at any time. */
@@ -377,6 +388,14 @@ static bool is_due(void) {
     return os_cpu_runnable() <= settings.processors || !pace_put_off_early();
 }
 
+/* The lock is not fair: a thread that collects all the time would keep one that forks from it for seconds. */
+static void acquire_after_holders(void) {
+    uint32_t n;
+    while ((n = atomic_load_explicit(&holders, memory_order_relaxed)) != 0)
+        os_futex_wait(&holders, n, -1);
+    os_lock_acquire(&cycle_lock);
+}
+
 static void take_over(void) {
     this_thread_begins();
     mark_rest();
@@ -401,6 +420,21 @@ static void follow_processors(void) {
     }
 }
 
+/*
+ * The lock for the background. Who has it may be about to hand it over, together with its cycle, to this very
+ * thread; so this does not sleep on the lock. A release without that is seen after a while.
+ */
+static void acquire_or_be_handed(void) {
+    for (;;) {
+        uint32_t before = atomic_load_explicit(&progress, memory_order_acquire);
+        if (atomic_exchange_explicit(&handed, false, memory_order_acquire))
+            take_over();
+        if (atomic_load_explicit(&holders, memory_order_relaxed) == 0 && os_lock_try(&cycle_lock))
+            return;
+        os_futex_wait(&progress, before, LOOK_AGAIN_NS);
+    }
+}
+
 static void background_turn(void) {
     if (atomic_exchange_explicit(&handed, false, memory_order_acquire))
         take_over();
@@ -408,7 +442,7 @@ static void background_turn(void) {
     bool due = !wanted && is_due();
     if (wanted || due) {
         uint32_t seen = heap_epoch();
-        os_lock_acquire(&cycle_lock);
+        acquire_or_be_handed();
         follow_processors(); /* under the lock: it takes another, which a fork must find free */
         if (heap_epoch() == seen)
             run(wanted ? CYCLE_HEAP : CYCLE_PERIODIC);
@@ -427,9 +461,10 @@ static const struct background_work background_work = {background_turn, deadline
 static __attribute__((noinline)) void await(uint32_t seen, uint64_t request) {
     for (;;) {
         uint32_t before = atomic_load_explicit(&progress, memory_order_acquire);
-        if (heap_epoch() != seen)
+        bool open = sweep_is_open();
+        if (open && heap_epoch() != seen)
             return;
-        if (barrier_is_on() ? !must_finish(request) : !atomic_load_explicit(&asked, memory_order_relaxed))
+        if (open && (barrier_is_on() ? !must_finish(request) : !atomic_load_explicit(&asked, memory_order_relaxed)))
             return;
         os_futex_wait(&progress, before, -1);
     }
@@ -474,7 +509,7 @@ void cycle_collect(struct mutator *self, enum cycle_reason reason) {
     if (reason == CYCLE_AWAIT) {
         await(seen, self->request);
     } else {
-        os_lock_acquire(&cycle_lock);
+        acquire_after_holders();
         background_prepare(&background_work);
         if ((reason == CYCLE_HEAP && heap_epoch() != seen) || !begin_or_run(self, reason))
             os_lock_release(&cycle_lock);
@@ -505,7 +540,10 @@ void cycle_end_for_test(struct mutator *self) {
 }
 
 void cycle_hold(void) {
+    atomic_fetch_add_explicit(&holders, 1, memory_order_relaxed);
     os_lock_acquire(&cycle_lock);
+    if (atomic_fetch_sub_explicit(&holders, 1, memory_order_relaxed) == 1)
+        os_futex_wake(&holders, INT32_MAX);
     sweep_finish();
 }
 
@@ -516,6 +554,7 @@ void cycle_release(void) {
 void cycle_after_fork(void) {
     /* By threads that are gone. The collector's state is whole: no cycle was under way. */
     atomic_store_explicit(&asked, false, memory_order_relaxed);
+    atomic_store_explicit(&holders, 0, memory_order_relaxed);
 }
 
 void cycle_stopped(struct mutator *self, void (*function)(void *context), void *context) {

@@ -245,8 +245,9 @@ void report_cycle(struct cycle_report *report) {
     report->next_goal = atomic_load_explicit(&account.goal, memory_order_relaxed);
     report->gc_cpu_ns = report->stop_cpu_ns + report->mark_cpu_ns + report->assist_ns + report->sweep_cpu_ns +
                         report->other_cpu_ns;
-    /* A stopped world costs all processors' time: none of them can run the program. */
-    feed_limiter(report->pause_ns * settings.processors + beside_cpu_ns(report) - report->idle_ns +
+    /* A stopped world costs all processors' time: none of them can run the program. In CPU, as the program's share: on
+     * a busy machine the clock goes on while others have the processor. */
+    feed_limiter(report->stops_cpu_ns * settings.processors + beside_cpu_ns(report) - report->idle_ns +
                      report->assist_ns,
                  report->gc_cpu_ns);
     report->number = stats_add(report);

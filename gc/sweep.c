@@ -143,6 +143,10 @@ void sweep_open(void) {
     atomic_store_explicit(&walk.next, 1, memory_order_release);
 }
 
+bool sweep_is_open(void) {
+    return atomic_load_explicit(&walk.next, memory_order_acquire) != NOT_OPEN;
+}
+
 bool sweep_walk_piece(void) {
     uint32_t seen = atomic_load_explicit(&walk.next, memory_order_relaxed);
     if (seen >= walk.end)

@@ -14,6 +14,8 @@
 void sweep_reset(void);
 /* The tables are done. Cycle lock held. */
 void sweep_open(void);
+/* Whether what the last cycle found dead may be freed already. Any thread; a hint. */
+bool sweep_is_open(void);
 /* Walks one piece: about 10 us. false: nothing is left that others are not at. Inside S1, or no mutator. */
 bool sweep_walk_piece(void);
 /*

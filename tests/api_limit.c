@@ -129,7 +129,7 @@ static NOINLINE void drop_blocks(size_t size, size_t count) {
 static int blocks_beside_a_tree(void *argument) {
     bool barrier = ((uintptr_t)argument & 1) != 0, off = ((uintptr_t)argument & 2) != 0;
     start(barrier, off ? TERN_GC_OFF : 100);
-    kept[0] = tree(17); /* 8 MiB, to be scanned */
+    kept[0] = tree(14); /* 1 MiB, to be scanned: enough to be marked beside, too little for the CPU limiter to mind */
     tern_collect();
     uint64_t live = stats().live_bytes, limit = live + (15 << 20), size = 10 << 20;
     tern_set_memory_limit(limit);
