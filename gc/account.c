@@ -70,12 +70,12 @@ uint64_t account_total(void) {
 }
 
 /*
- * Up to this goal the heap grows in small steps once it is near it: a whole 2 MiB piece for the last block
- * would be a large part of what is held (8 MiB goal: 2 MiB are 25 %). Beyond, huge pages matter more than 2
- * MiB.
+ * Up to this goal the heap grows to the goal exactly and in small steps beyond: a whole 2 MiB piece for the
+ * last block would be a large part of what is held (8 MiB goal: 2 MiB are 25 %). Above, huge pages matter
+ * more than 2 MiB.
  */
 #define SMALL_GOAL_BYTES (64 * MIB)
-/* The step then, as a share of the goal, and its least. */
+/* The steps beyond, as a share of the goal, and the least one. */
 #define SMALL_STEP_SHARE 64
 #define SMALL_STEP_LEAST (64 * KIB)
 
@@ -95,9 +95,10 @@ struct pagerun_growth account_growth(void) {
         if (growth.hard)
             growth.room = growth.room > beside ? growth.room - beside : 0;
     }
-    if (goal <= SMALL_GOAL_BYTES && pagerun_used_bytes() + pagerun_free_bytes() + growth.step > goal) {
-        uint64_t step = goal / SMALL_STEP_SHARE;
-        growth.step = step > SMALL_STEP_LEAST ? align_up(step, SMALL_STEP_LEAST) : SMALL_STEP_LEAST;
+    uint64_t held = pagerun_used_bytes() + pagerun_free_bytes();
+    if (goal <= SMALL_GOAL_BYTES && held + growth.step > goal) {
+        uint64_t step = held < goal ? goal - held : goal / SMALL_STEP_SHARE;
+        growth.step = step > SMALL_STEP_LEAST ? align_down(step, SMALL_STEP_LEAST) : SMALL_STEP_LEAST;
     }
     return growth;
 }

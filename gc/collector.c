@@ -28,7 +28,10 @@ int collector_start(void) {
     sizeclass_init();
     if (offheap_init() != 0 || heap_init(settings.verify) != 0)
         return -1;
-    pagerun_init(settings.huge_pages);
+    if (pagerun_init(settings.huge_pages) != 0) {
+        heap_destroy();
+        return -1;
+    }
     if (mark_init() != 0 || mutator_init() != 0 || stop_init() != 0) {
         pagerun_destroy();
         heap_destroy();

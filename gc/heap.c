@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "gc/os/os_futex.h"
 #include "gc/os/os_mem.h"
 
 /* The first size tried. 512 GiB of addresses is far beyond any machine's memory and costs one mapping. */
@@ -17,10 +18,14 @@
 
 struct heap heap;
 
-/* Which 2 MiB pieces of the heap have their part of an array already; relaxed, set once each. */
+/* Which 2 MiB pieces of the heap have their part of an array already, as far as the heap has grown. Written
+ * under bits_lock; release, so that who reads a bit sees the part there. */
+#define CHUNK_PAGES (OS_HUGE_PAGE / PAGE_BYTES)
 #define CHUNKS_MOST (HEAP_RESERVE_BYTES / OS_HUGE_PAGE)
 typedef _Atomic uint64_t chunk_set[CHUNKS_MOST / 64];
 static chunk_set allocated_ready, marks_ext_ready;
+/* Rank: below the page-run lock. Held while a part of an array is populated, so that it is counted once. */
+static struct os_lock bits_lock = OS_LOCK_INIT;
 
 struct array {
     void **base;
@@ -114,13 +119,42 @@ static struct part part_of(void *base, size_t bytes_a_page, size_t from_page, si
     return (struct part){(char *)base + from, to - from};
 }
 
+/* All of a part or nothing is resident afterwards, and in the books. The part was never used before. */
 static int populate(struct part part) {
     if (part.bytes == 0)
         return 0;
-    if (os_mem_populate(part.at, part.bytes) != 0)
+    if (os_mem_populate(part.at, part.bytes) != 0) {
+        os_mem_release(part.at, part.bytes);
+        errno = ENOMEM;
         return -1;
+    }
     atomic_fetch_add_explicit(&heap.metadata, part.bytes, memory_order_relaxed);
     return 0;
+}
+
+static void unpopulate(struct part part) {
+    if (part.bytes == 0 || os_mem_release(part.at, part.bytes) != 0)
+        return;
+    atomic_fetch_sub_explicit(&heap.metadata, part.bytes, memory_order_relaxed);
+}
+
+/* The arrays of bits that are populated by pieces of 2 MiB. */
+static const struct bits {
+    void **base;
+    size_t bytes_a_page;
+    _Atomic uint64_t *ready;
+} bit_arrays[2] = {
+    {(void **)&heap.allocated, PAGE_ALLOCATED_WORDS * sizeof(uint64_t), allocated_ready},
+    {(void **)&heap.marks_ext, PAGE_MARK_EXT_WORDS * sizeof(uint32_t), marks_ext_ready},
+};
+
+static bool is_ready(const struct bits *b, size_t chunk) {
+    return atomic_load_explicit(&b->ready[chunk / 64], memory_order_acquire) >> chunk % 64 & 1;
+}
+
+/* Page 0 belongs to the first piece, as its record does. */
+static size_t chunk_begin(size_t chunk) {
+    return chunk == 0 ? 0 : chunk * CHUNK_PAGES + 1;
 }
 
 int heap_grow_records(size_t grown) {
@@ -134,36 +168,53 @@ int heap_grow_records(size_t grown) {
         if (part.bytes != 0 && os_mem_commit(part.at, part.bytes) != 0)
             return -1;
     }
-    if (populate(part_of(heap.pages, sizeof(struct page), from, to)) != 0)
+    struct part records = part_of(heap.pages, sizeof(struct page), from, to);
+    if (populate(records) != 0)
         return -1;
+    /* A piece that was begun and has its bits gets those of its new pages too. */
+    size_t chunk = from == 0 ? 0 : (from - 1) / CHUNK_PAGES, end = chunk_begin(chunk + 1);
+    struct part grew[2] = {{NULL, 0}, {NULL, 0}};
+    os_lock_acquire(&bits_lock);
+    for (unsigned i = 0; i < 2; i++) {
+        if (!is_ready(&bit_arrays[i], chunk))
+            continue;
+        struct part part =
+            part_of(*bit_arrays[i].base, bit_arrays[i].bytes_a_page, from, to < end ? to : end);
+        if (populate(part) != 0) {
+            unpopulate(grew[0]);
+            unpopulate(records);
+            os_lock_release(&bits_lock);
+            errno = ENOMEM;
+            return -1;
+        }
+        grew[i] = part;
+    }
     atomic_store_explicit(&heap.grown, grown, memory_order_release);
+    os_lock_release(&bits_lock);
     return 0;
 }
 
-/* The part of an array for the 2 MiB that a page lies in. Two threads that come here at once: one of them
- * counts it. */
-static int populate_chunk(page_index index, void *base, size_t bytes_a_page, chunk_set ready) {
-    size_t chunk = (index - 1) / (OS_HUGE_PAGE / PAGE_BYTES);
-    uint64_t bit = UINT64_C(1) << chunk % 64;
-    if ((atomic_load_explicit(&ready[chunk / 64], memory_order_relaxed) & bit) ||
-        (atomic_fetch_or_explicit(&ready[chunk / 64], bit, memory_order_relaxed) & bit))
+static int populate_chunk(const struct bits *b, page_index index) {
+    size_t chunk = (index - 1) / CHUNK_PAGES;
+    if (likely(is_ready(b, chunk)))
         return 0;
-    size_t from = chunk * (OS_HUGE_PAGE / PAGE_BYTES) + 1;
-    size_t to = from + OS_HUGE_PAGE / PAGE_BYTES;
-    size_t grown = atomic_load_explicit(&heap.grown, memory_order_relaxed) >> PAGE_SHIFT;
-    if (populate(part_of(base, bytes_a_page, from == 1 ? 0 : from, to < grown ? to : grown)) == 0)
-        return 0;
-    atomic_fetch_and_explicit(&ready[chunk / 64], ~bit, memory_order_relaxed);
-    return -1;
+    os_lock_acquire(&bits_lock);
+    int result = 0;
+    if (!is_ready(b, chunk)) {
+        size_t to = chunk_begin(chunk + 1);
+        size_t grown = atomic_load_explicit(&heap.grown, memory_order_relaxed) >> PAGE_SHIFT;
+        result = populate(part_of(*b->base, b->bytes_a_page, chunk_begin(chunk), to < grown ? to : grown));
+        if (result == 0)
+            atomic_fetch_or_explicit(&b->ready[chunk / 64], UINT64_C(1) << chunk % 64, memory_order_release);
+    }
+    os_lock_release(&bits_lock);
+    return result;
 }
 
 int heap_populate_bits(page_index index, bool marks_ext) {
-    if (populate_chunk(index, (void *)heap.allocated, PAGE_ALLOCATED_WORDS * sizeof(uint64_t),
-                       allocated_ready) != 0)
+    if (populate_chunk(&bit_arrays[0], index) != 0)
         return -1;
-    return marks_ext ? populate_chunk(index, (void *)heap.marks_ext, PAGE_MARK_EXT_WORDS * sizeof(uint32_t),
-                                      marks_ext_ready)
-                     : 0;
+    return marks_ext ? populate_chunk(&bit_arrays[1], index) : 0;
 }
 
 struct heap_place heap_find(uintptr_t word) {

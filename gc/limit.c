@@ -17,11 +17,14 @@ uint64_t limit_goal(const struct limit_in *in) {
     if (headroom < LIMIT_HEADROOM_MIN_BYTES) {
         headroom = LIMIT_HEADROOM_MIN_BYTES;
     }
-    if (headroom > left / 2) {
-        headroom = left / 2;
+    uint64_t above_live = subtract_floored(left, in->live);
+    if (above_live == 0) {
+        return in->live;
     }
-    uint64_t goal = left - headroom;
-    return goal < in->live ? in->live : goal;
+    if (headroom > above_live / 2) {
+        headroom = above_live / 2;
+    }
+    return left - headroom;
 }
 
 uint64_t limit_over(uint64_t total_counted, uint64_t limit) {

@@ -34,9 +34,10 @@ struct limit_in {
 };
 
 /* The heap goal the limit leaves: limit - (total - free - in use) - headroom, never under live, and live when
- * the non-heap bytes alone reach the limit. Where less than twice the headroom is left, half of what is left
- * is kept instead, so that a small limit still lets something be allocated between two cycles. LIMIT_NONE
- * without a limit. */
+ * live and the non-heap bytes reach the limit. Where less than twice the headroom is left above live, half of
+ * that is kept instead: a small limit, or one little above live, still lets something be allocated between
+ * two cycles, where the whole headroom would ask for a cycle at every allocation while memory is there.
+ * LIMIT_NONE without a limit. */
 uint64_t limit_goal(const struct limit_in *in);
 
 /* By how many bytes the total is past the limit; 0 when it is not. */

@@ -36,8 +36,15 @@ static struct {
     size_t resident_mib_length; /* read-only after start */
     _Atomic uint64_t exact;     /* resident bytes at the last refresh; relaxed */
     _Atomic int64_t since;      /* allocated less freed since; relaxed */
+    _Atomic uint64_t changes;   /* calls that allocated or freed; relaxed */
+    _Atomic uint64_t refreshed; /* changes when the last refresh began; relaxed */
     bool ready;
 } offheap;
+
+static void add(int64_t bytes) {
+    atomic_fetch_add_explicit(&offheap.since, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&offheap.changes, 1, memory_order_relaxed);
+}
 
 int offheap_init(void) {
     if (offheap.ready)
@@ -56,13 +63,13 @@ int offheap_init(void) {
     else
         offheap.resident_mib_length = 0;
     offheap.ready = true;
+    add(0); /* the arena itself */
     offheap_refresh();
     return 0;
 }
 
 static void count(const void *p, int sign) {
-    atomic_fetch_add_explicit(&offheap.since, sign * (int64_t)tern_je_sallocx(p, offheap.flags),
-                              memory_order_relaxed);
+    add(sign * (int64_t)tern_je_sallocx(p, offheap.flags));
 }
 
 static void *allocate(size_t bytes, int flags) {
@@ -91,8 +98,7 @@ void *offheap_realloc(void *p, size_t bytes) {
         errno = ENOMEM;
         return NULL;
     }
-    atomic_fetch_add_explicit(&offheap.since, (int64_t)tern_je_sallocx(moved, offheap.flags) - before,
-                              memory_order_relaxed);
+    add((int64_t)tern_je_sallocx(moved, offheap.flags) - before);
     return moved;
 }
 
@@ -122,6 +128,10 @@ uint64_t offheap_bytes(void) {
 void offheap_refresh(void) {
     uint64_t epoch = 1;
     size_t resident = 0;
+    /* The arena keeps nothing back, so its figures change with a call only. Most cycles make none. */
+    uint64_t changes = atomic_load_explicit(&offheap.changes, memory_order_relaxed);
+    if (changes == atomic_load_explicit(&offheap.refreshed, memory_order_relaxed))
+        return;
     size_t bytes = sizeof epoch;
     int64_t since = atomic_load_explicit(&offheap.since, memory_order_relaxed);
     if (offheap.resident_mib_length == 0 ||
@@ -134,4 +144,5 @@ void offheap_refresh(void) {
     /* In this order: whoever reads in between sees too little, which no peak remembers. */
     atomic_fetch_sub_explicit(&offheap.since, since, memory_order_relaxed);
     atomic_store_explicit(&offheap.exact, resident, memory_order_relaxed);
+    atomic_store_explicit(&offheap.refreshed, changes, memory_order_relaxed);
 }

@@ -29,7 +29,8 @@ char *offheap_strdup(const char *text);
 /* Bytes that the arena holds from the kernel, resident: as of the last offheap_refresh, plus what was
  * allocated since. */
 uint64_t offheap_bytes(void);
-/* Asks jemalloc for exact figures; tens of microseconds. */
+/* Asks jemalloc for exact figures, if anything was allocated or freed since; then it takes tens of
+ * microseconds. */
 void offheap_refresh(void);
 
 #endif

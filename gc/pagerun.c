@@ -4,7 +4,11 @@
  *
  * The kernel's page faults are the dearest thing in most runs, so memory comes in populated 2 MiB pieces with
  * huge pages. A run is warm when all its pages are resident; cold runs (some pages returned or never
- * populated) are used only when no warm one fits.
+ * populated) are used when no warm one fits, and of those first what is warm in them.
+ *
+ * A page's bit in the map of cold pages means something while the page is free. A run that was handed out for
+ * its caller to populate keeps its bits, so that what is cut off it and given back at once is still known to
+ * be cold.
  */
 #include "gc/pagerun.h"
 
@@ -21,38 +25,52 @@
 /* Lengths 1..63 have a bin each, longer ones a bin for each power of two. */
 #define EXACT_BINS 63
 #define BINS       (EXACT_BINS + 26)
+/* Words of the residency map that are looked at, at most, for warm pages in partly cold runs: about 10 us. */
+#define LOOK_WORDS 4096
 
 static struct {
     struct os_lock lock;
     page_index bins[2][BINS]; /* [cold]; heads of doubly linked lists; under lock */
     uint64_t *cold;           /* one bit a page: not resident; under lock */
+    uint64_t *small;          /* one bit for each 2 MiB: the kernel was told to use small pages; under lock */
     page_index end;           /* first page never grown; under lock */
     bool huge_pages;
     _Atomic size_t used, free_warm; /* pages; changed under lock, read relaxed */
     _Atomic uint64_t returned;      /* bytes */
 } runs;
 
+/* Both maps lie in one reservation. */
 static size_t cold_bytes(void) {
     return align_up((heap.reserved >> PAGE_SHIFT) / 8 + 8, os_mem_page_size());
 }
+static size_t map_bytes(void) {
+    return cold_bytes() + align_up(heap.reserved / OS_HUGE_PAGE / 8 + 8, os_mem_page_size());
+}
 
-void pagerun_init(bool huge_pages) {
+int pagerun_init(bool huge_pages) {
     runs.huge_pages = huge_pages;
     runs.end = 1;
-    runs.cold = os_mem_reserve(cold_bytes(), os_mem_page_size());
-    gc_check(runs.cold != NULL && os_mem_commit(runs.cold, cold_bytes()) == 0,
-             "no address space for the heap's maps");
+    runs.cold = os_mem_reserve(map_bytes(), os_mem_page_size());
+    if (runs.cold == NULL || os_mem_commit(runs.cold, map_bytes()) != 0) {
+        if (runs.cold != NULL)
+            os_mem_unreserve(runs.cold, map_bytes());
+        runs.cold = NULL;
+        errno = ENOMEM;
+        return -1;
+    }
+    runs.small = runs.cold + cold_bytes() / sizeof *runs.cold;
     for (int c = 0; c < 2; c++)
         for (int i = 0; i < BINS; i++)
             runs.bins[c][i] = 0;
     atomic_store_explicit(&runs.used, 0, memory_order_relaxed);
     atomic_store_explicit(&runs.free_warm, 0, memory_order_relaxed);
     atomic_store_explicit(&runs.returned, 0, memory_order_relaxed);
+    return 0;
 }
 
 void pagerun_destroy(void) {
-    os_mem_unreserve(runs.cold, cold_bytes());
-    runs.cold = NULL;
+    os_mem_unreserve(runs.cold, map_bytes());
+    runs.cold = runs.small = NULL;
 }
 
 static unsigned bin_of(size_t pages) {
@@ -158,49 +176,153 @@ static page_index find(bool cold, size_t pages) {
     return 0;
 }
 
+/* A place in a listed run. */
+struct place {
+    page_index run, at; /* run 0: none */
+};
+
+/* The first `pages` warm pages in a row of the run, or 0; counts down the words that may be looked at. */
+static page_index warm_stretch(page_index first, size_t pages, size_t *words) {
+    size_t length = 0;
+    page_index i = first, end = first + heap_page(first)->run.pages;
+    while (i < end && length<pages && * words> 0) {
+        uint64_t word = runs.cold[i / 64];
+        unsigned rest = 64 - i % 64;
+        *words -= i == first || i % 64 == 0;
+        if (word == 0 || word == UINT64_MAX) {
+            if (rest > end - i)
+                rest = end - i;
+            length = word == 0 ? length + rest : 0;
+            i += rest;
+        } else {
+            length = is_cold(i++) ? 0 : length + 1;
+        }
+    }
+    return length >= pages ? i - (page_index)length : 0;
+}
+
+/* Warm pages inside a run that is cold elsewhere: memory that was returned in part goes on in use there. */
+static struct place find_warm_inside(size_t pages) {
+    size_t words = LOOK_WORDS;
+    for (unsigned bin = bin_of(pages); bin < BINS; bin++)
+        for (page_index i = runs.bins[true][bin]; i != 0; i = heap_page(i)->next) {
+            if (words == 0)
+                return (struct place){0, 0};
+            words--;
+            if (heap_page(i)->run.pages - heap_page(i)->run.cold < pages)
+                continue;
+            page_index at = warm_stretch(i, pages, &words);
+            if (at != 0)
+                return (struct place){i, at};
+        }
+    return (struct place){0, 0};
+}
+
+static struct place find_place(size_t pages) {
+    page_index run = find(false, pages);
+    if (run == 0) {
+        struct place inside = find_warm_inside(pages);
+        if (inside.run != 0)
+            return inside;
+        run = find(true, pages);
+    }
+    return (struct place){run, run};
+}
+
+/* Whether the 2 MiB that begin with page `first` get huge pages. Told to the kernel once. */
+static void advise_piece(page_index first, bool huge) {
+    size_t piece = (first - 1) / CHUNK_PAGES;
+    uint64_t bit = UINT64_C(1) << piece % 64;
+    if (((runs.small[piece / 64] & bit) != 0) != huge)
+        return;
+    os_mem_advise_huge(heap_address(first), OS_HUGE_PAGE, huge);
+    runs.small[piece / 64] ^= bit;
+}
+
 /*
  * The first touch of a piece of 2 MiB of which nothing is resident may bring all of it, with huge pages. So
  * the cold pages from `after` to the end of the piece that the cut ends in come along, into the books too;
- * or, where they have no room, the piece gets small pages. How many come.
+ * or, where they have no room, the piece gets small pages. How many come. `at` is where the cut begins.
  */
-static size_t rest_of_piece(page_index after, size_t free, struct pagerun_growth growth, size_t cold_here) {
+static size_t rest_of_piece(page_index at, page_index after, size_t free, struct pagerun_growth growth,
+                            size_t cold_here) {
     size_t rest = (CHUNK_PAGES - (after - 1) % CHUNK_PAGES) % CHUNK_PAGES;
+    page_index piece = after - 1 - (after - 2) % CHUNK_PAGES;
     if (rest > free)
         rest = free;
     if (rest == 0 || count_cold(after, rest) != rest)
         return 0; /* something of it is resident: a huge page does not fit any more */
     uint64_t bytes = (uint64_t)(rest + cold_here) << PAGE_SHIFT;
-    if (growth.step >= OS_HUGE_PAGE && bytes <= growth.room &&
-        os_mem_populate(heap_address(after), rest << PAGE_SHIFT) == 0)
-        return rest;
-    os_mem_advise_huge(heap_address(after - 1 - (after - 2) % CHUNK_PAGES), OS_HUGE_PAGE, false);
+    if (growth.step >= OS_HUGE_PAGE && bytes <= growth.room) {
+        if (at <= piece && count_cold(piece, CHUNK_PAGES) == CHUNK_PAGES)
+            advise_piece(piece, true);
+        if (os_mem_populate(heap_address(after), rest << PAGE_SHIFT) == 0)
+            return rest;
+    }
+    advise_piece(piece, false);
     return 0;
 }
 
-/* Cuts `pages` from the front of a listed run. The cold pages of the part become resident in the books. */
-static struct pagerun cut(page_index first, size_t pages, struct pagerun_growth growth) {
-    struct page *head = heap_page(first);
-    size_t whole = head->run.pages, cold = head->run.cold;
+static uint64_t release_both(uint64_t bytes, bool small_too);
+
+/* Returns free memory for `bytes` that are to come from the kernel. false: there is not enough, and the limit
+ * is a hard one. */
+static bool make_room(uint64_t bytes, struct pagerun_growth *growth) {
+    if (bytes > growth->room)
+        growth->room += release_both(bytes - growth->room, true);
+    return bytes <= growth->room || !growth->hard;
+}
+
+/* Lists pages again that could not be populated. What came of it goes back, or else nobody knew of it. */
+static void give_up(page_index first, size_t pages, size_t cold) {
+    if (os_mem_release(heap_address(first), pages << PAGE_SHIFT) == 0) {
+        atomic_fetch_sub_explicit(&runs.free_warm, pages - cold, memory_order_relaxed);
+        atomic_fetch_add_explicit(&runs.returned, (uint64_t)(pages - cold) << PAGE_SHIFT,
+                                  memory_order_relaxed);
+        set_cold(first, pages, true);
+        cold = pages;
+    }
+    insert_merged(first, pages, cold);
+}
+
+/*
+ * Cuts `pages` from a listed run. What of them is cold becomes resident here when it is little, and free
+ * memory elsewhere is returned for it when it has no room.
+ */
+static struct pagerun cut(struct place place, size_t pages, struct pagerun_growth growth) {
+    const struct page *head = heap_page(place.run);
+    size_t whole = head->run.pages, cold = head->run.cold, before = place.at - place.run;
+    page_index first = place.at, after = first + (page_index)pages;
+    size_t rest = whole - before - pages;
     size_t cold_here = cold == 0 ? 0 : cold == whole ? pages : count_cold(first, pages);
-    page_index after = first + (page_index)pages;
-    unlink_run(first);
-    size_t along = 0;
-    if (cold_here != 0 && runs.huge_pages)
-        along = rest_of_piece(after, whole - pages, growth, cold_here);
-    set_cold(after, along, false);
-    atomic_fetch_add_explicit(&runs.free_warm, along, memory_order_relaxed);
-    if (whole > pages)
-        insert(after, whole - pages, cold - cold_here - along);
+    size_t cold_before = cold == 0 ? 0 : cold == whole ? before : count_cold(place.run, before);
+    unlink_run(place.run);
+    if (before > 0)
+        insert(place.run, before, cold_before);
+    if (rest > 0)
+        insert(after, rest, cold - cold_here - cold_before);
+    if (!make_room((uint64_t)cold_here << PAGE_SHIFT, &growth)) {
+        insert_merged(first, pages, cold_here);
+        return (struct pagerun){0};
+    }
+    if (cold_here != 0 && runs.huge_pages) {
+        size_t along = rest_of_piece(first, after, rest, growth, cold_here);
+        if (along > 0) {
+            size_t cold_now = heap_page(after)->run.cold; /* some may just have been returned */
+            unlink_run(after);
+            set_cold(after, along, false);
+            atomic_fetch_add_explicit(&runs.free_warm, along, memory_order_relaxed);
+            insert(after, rest, cold_now - along);
+        }
+    }
     struct pagerun out = {first, cold_here == 0, cold_here == pages};
-    if (cold_here != 0) {
-        if (pages <= PAGERUN_POPULATE_PAGES) {
-            if (os_mem_populate(heap_address(first), pages << PAGE_SHIFT) != 0) {
-                insert_merged(first, pages, cold_here);
-                return (struct pagerun){0};
-            }
-            out.populated = true;
+    if (cold_here != 0 && pages <= PAGERUN_POPULATE_PAGES) {
+        if (os_mem_populate(heap_address(first), pages << PAGE_SHIFT) != 0) {
+            give_up(first, pages, cold_here);
+            return (struct pagerun){0};
         }
         set_cold(first, pages, false);
+        out.populated = true;
     }
     atomic_fetch_add_explicit(&runs.used, pages, memory_order_relaxed);
     atomic_fetch_sub_explicit(&runs.free_warm, pages - cold_here, memory_order_relaxed);
@@ -220,9 +342,11 @@ static bool grow(size_t wanted, struct pagerun_growth growth) {
         if (step > chunk_rest && wanted <= chunk_rest)
             step = chunk_rest;
         /* A huge page would make all 2 MiB resident at the first touch. */
-        if (runs.huge_pages)
-            os_mem_advise_huge(heap_address(runs.end - (page_index)used_chunk),
-                               OS_HUGE_PAGE * (step > chunk_rest ? 2 : 1), false);
+        if (runs.huge_pages) {
+            advise_piece(runs.end - (page_index)used_chunk, false);
+            if (step > chunk_rest)
+                advise_piece(runs.end + (page_index)chunk_rest, false);
+        }
     } else if (runs.huge_pages && used_chunk == 0) {
         os_mem_advise_huge(heap_address(runs.end), step << PAGE_SHIFT, true);
     }
@@ -233,8 +357,10 @@ static bool grow(size_t wanted, struct pagerun_growth growth) {
     if (os_mem_commit(heap_address(runs.end), bytes) != 0 || heap_grow_records(at + bytes) != 0)
         return false;
     page_index first = runs.end;
-    if (populate && os_mem_populate(heap_address(first), bytes) != 0)
+    if (populate && os_mem_populate(heap_address(first), bytes) != 0) {
         populate = false;
+        os_mem_release(heap_address(first), bytes); /* what came of it is not in the books */
+    }
     runs.end += (page_index)step;
     if (!populate)
         set_cold(first, step, true);
@@ -259,6 +385,23 @@ static uint64_t release_piece(page_index run, page_index first, size_t pages) {
     return bytes;
 }
 
+/* Returns about `bytes` of the run's resident pages, in small steps and no more than is needed: what stays is
+ * warm.
+ */
+static uint64_t release_some(page_index run, uint64_t bytes) {
+    size_t pages = heap_page(run)->run.pages, warm = pages - heap_page(run)->run.cold;
+    size_t need = align_up((size_t)(bytes >> PAGE_SHIFT) + (bytes % PAGE_BYTES != 0), SMALL_STEP_PAGES);
+    page_index from = run, end = run + (page_index)pages;
+    if (need >= warm)
+        return release_piece(run, run, pages);
+    while (is_cold(from))
+        from++;
+    page_index to = from;
+    for (size_t found = 0; found < need && to < end; to++)
+        found += !is_cold(to);
+    return release_piece(run, from, to - from);
+}
+
 /* Longest runs first. A released run moves to a cold list of its bin, so each list is walked by remembering
  * next. */
 static uint64_t release(uint64_t bytes, bool whole_chunks) {
@@ -269,19 +412,14 @@ static uint64_t release(uint64_t bytes, bool whole_chunks) {
             for (page_index i = runs.bins[cold][bin]; i != 0 && done < bytes; i = next) {
                 next = heap_page(i)->next;
                 size_t pages = heap_page(i)->run.pages;
-                page_index from = i, to = i + (page_index)pages;
-                if (whole_chunks) {
-                    from = (page_index)align_up(i - 1, CHUNK_PAGES) + 1;
-                    to = (page_index)align_down(to - 1, CHUNK_PAGES) + 1;
-                    for (; from < to && done < bytes; from += CHUNK_PAGES)
-                        done += release_piece(i, from, CHUNK_PAGES);
-                } else if (heap_page(i)->run.cold != pages) {
-                    /* No more than is needed, in small steps: what stays resident is warm. */
-                    size_t need =
-                        align_up((size_t)((bytes - done + PAGE_BYTES - 1) >> PAGE_SHIFT), SMALL_STEP_PAGES);
-                    done +=
-                        release_piece(i, from, heap_page(i)->run.cold == 0 && need < pages ? need : pages);
-                }
+                page_index from = (page_index)align_up(i - 1, CHUNK_PAGES) + 1;
+                page_index to = (page_index)align_down(i + (page_index)pages - 1, CHUNK_PAGES) + 1;
+                if (heap_page(i)->run.cold == pages)
+                    continue;
+                if (!whole_chunks)
+                    done += release_some(i, bytes - done);
+                for (; whole_chunks && from < to && done < bytes; from += CHUNK_PAGES)
+                    done += release_piece(i, from, CHUNK_PAGES);
             }
         }
     return done;
@@ -297,21 +435,11 @@ static uint64_t release_both(uint64_t bytes, bool small_too) {
 struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth) {
     struct pagerun out = {0};
     os_lock_acquire(&runs.lock);
-    page_index i = find(false, pages);
-    if (i == 0) {
-        uint64_t bytes = (uint64_t)pages << PAGE_SHIFT;
-        if (bytes > growth.room)
-            growth.room += release_both(bytes - growth.room, true);
-        bool refused = growth.hard && bytes > growth.room;
-        i = refused ? 0 : find(true, pages);
-        if (i == 0 && !refused && grow(pages, growth)) {
-            i = find(false, pages);
-            if (i == 0)
-                i = find(true, pages);
-        }
-    }
-    if (i != 0)
-        out = cut(i, pages, growth);
+    struct place place = find_place(pages);
+    if (place.run == 0 && make_room((uint64_t)pages << PAGE_SHIFT, &growth) && grow(pages, growth))
+        place = find_place(pages);
+    if (place.run != 0)
+        out = cut(place, pages, growth);
     os_lock_release(&runs.lock);
     if (out.first == 0)
         errno = ENOMEM;
@@ -320,21 +448,47 @@ struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth) {
 
 bool pagerun_has_resident(size_t pages) {
     os_lock_acquire(&runs.lock);
-    bool has = find(false, pages) != 0;
+    bool has = find(false, pages) != 0 || find_warm_inside(pages).run != 0;
     os_lock_release(&runs.lock);
     return has;
 }
 
-void pagerun_give(page_index first, size_t pages) {
-    os_lock_acquire(&runs.lock);
+/* The records of a run that comes back, as those of free pages. */
+static void clear_records(page_index first, size_t pages) {
     for (page_index i = first; i < first + pages; i++) {
         struct page *page = heap_page(i);
         atomic_store_explicit(&page->slot_count, 0, memory_order_relaxed);
         set_use(i, PAGE_NONE);
     }
+}
+
+static void take_back(page_index first, size_t pages, size_t cold) {
     atomic_fetch_sub_explicit(&runs.used, pages, memory_order_relaxed);
-    atomic_fetch_add_explicit(&runs.free_warm, pages, memory_order_relaxed);
-    insert_merged(first, pages, 0);
+    atomic_fetch_add_explicit(&runs.free_warm, pages - cold, memory_order_relaxed);
+    insert_merged(first, pages, cold);
+}
+
+void pagerun_give(page_index first, size_t pages) {
+    os_lock_acquire(&runs.lock);
+    /* A large object was populated by whoever made it; any other pages are as the map says. */
+    if (atomic_load_explicit(&heap_page(first)->use, memory_order_relaxed) == PAGE_LARGE)
+        set_cold(first, pages, false);
+    clear_records(first, pages);
+    take_back(first, pages, count_cold(first, pages));
+    os_lock_release(&runs.lock);
+}
+
+void pagerun_give_unpopulated(page_index first, size_t pages) {
+    os_lock_acquire(&runs.lock);
+    clear_records(first, pages);
+    size_t cold = count_cold(first, pages);
+    if (os_mem_release(heap_address(first), pages << PAGE_SHIFT) == 0) {
+        atomic_fetch_add_explicit(&runs.returned, (uint64_t)(pages - cold) << PAGE_SHIFT,
+                                  memory_order_relaxed);
+        set_cold(first, pages, true);
+        cold = pages;
+    }
+    take_back(first, pages, cold);
     os_lock_release(&runs.lock);
 }
 

@@ -11,7 +11,8 @@
 #include "gc/base.h"
 #include "gc/page.h"
 
-void pagerun_init(bool huge_pages);
+/* 0, or -1 with errno ENOMEM. */
+int pagerun_init(bool huge_pages);
 void pagerun_destroy(void);
 
 /* How a run comes back from pagerun_take. */
@@ -33,16 +34,23 @@ struct pagerun_growth {
 
 /*
  * Takes `pages` pages, resident ones first. The pages' records are PAGE_NONE; the caller makes a span or a
- * large object of them. When growth would pass growth.room, free memory elsewhere is returned first and the
- * heap grows by no more than it must; that never makes the call fail unless growth.hard.
+ * large object of them. When what must come from the kernel would pass growth.room, free memory elsewhere is
+ * returned first and the heap grows by no more than it must; that never makes the call fail unless
+ * growth.hard.
  */
 struct pagerun pagerun_take(size_t pages, struct pagerun_growth growth);
 
-/* Whether a free run of so many pages is resident now. */
+/* Whether so many free pages in a row are resident now. */
 bool pagerun_has_resident(size_t pages);
 
-/* Gives back the run; its records become those of a free run. */
+/*
+ * Gives back the run, or a part of it; its records become those of a free run. What pagerun_take left for the
+ * caller to populate counts as populated when a large object was made of it, and as cold otherwise.
+ */
 void pagerun_give(page_index first, size_t pages);
+/* The same for a run that the caller could not populate, or not all of: whatever is resident of it goes back
+ * to the kernel. */
+void pagerun_give_unpopulated(page_index first, size_t pages);
 
 /*
  * Returns free resident memory to the kernel: at least `bytes` if there is so much, whole 2 MiB pieces first,

@@ -8,6 +8,10 @@
  * Two goals, both Go's (runtime/mgcscavenge.go): without a limit, keep 10 % more than the heap goal needs in
  * pages; with one, be at 95 % of it. Returned memory is dear to touch again, and a broken huge page dearest,
  * so it goes in whole huge pages and late, unless the limit would be passed otherwise.
+ *
+ * What the heap is about to grow into again is not returned: under a limit, up to the heap goal, which was
+ * set so that it fits; and where the limit cannot be met, up to what was in use when the last cycle started.
+ * Returned there, it would be back after as many allocations, at the price of a page fault for each page.
  */
 #ifndef TERN_GC_SCAVENGE_H
 #define TERN_GC_SCAVENGE_H
@@ -39,12 +43,19 @@ struct scavenge_in {
     uint64_t heap_free_resident; /* bytes of heap pages free but resident now: all that can go */
     uint64_t total_counted;      /* as in gc/limit.h */
     uint64_t limit;              /* UINT64_MAX: none */
+    uint64_t recent_page_bytes;  /* the most heap pages in use at the end of a recent cycle; 0: unknown */
+    uint64_t runway_bytes;       /* heap pages taken while the last cycle marked; 0: the world was stopped */
+    bool held_back;              /* the CPU limiter holds back cycles that the limit wants */
 };
 
 /* Bytes of free resident memory to return now, in the background; 0: none. A multiple of
  * SCAVENGE_PIECE_BYTES, except when the total is past the limit and what is free does not hold enough whole
  * pieces to come back under it. Before the first cycle only the limit counts, as nothing is known about the
- * heap yet. */
+ * heap yet.
+ *
+ * Past the limit everything above it goes at once, as long as that brings the total under it and keeps it
+ * there. It does not when pages in use, other bytes, and what is taken while a cycle marks reach the limit by
+ * themselves, or when the CPU limiter holds cycles back: then as much stays as was in use of late. */
 uint64_t scavenge_excess(const struct scavenge_in *in);
 
 /* Bytes to return at once so that request more can be taken from the kernel under the limit: whole pieces

@@ -12,6 +12,7 @@
 #include "gc/os/os_time.h"
 #include "gc/pagerun.h"
 #include "gc/quarantine.h"
+#include "gc/report.h"
 #include "gc/scavenge.h"
 #include "gc/settings.h"
 #include "gc/sizeclass.h"
@@ -23,6 +24,8 @@
 #define BACKGROUND_SPANS 64
 /* A heap of so many pages (64 MiB) is walked by who ran the cycle: in about 100 us. */
 #define WALK_NOW_PAGES 8192
+/* The most that was in use at the end of a cycle is forgotten by a 32nd with each further one. */
+#define RECENT_SHARE 32
 /* Before sweep_open there is no piece to take. */
 #define NOT_OPEN (UINT32_MAX / 2)
 
@@ -44,6 +47,7 @@ static struct {
     _Atomic int64_t rest_until_ns; /* when the next piece may be returned; INT64_MAX: none is to be. relaxed */
     uint64_t start_heap,
         start_pages; /* heap and page bytes when the last cycle started; under active/allowed */
+    uint64_t recent_pages, runway; /* page bytes at the end of cycles, the most of late; taken while the last one marked */
 } sweeper = {.rest_until_ns = INT64_MAX};
 
 /* Nobody else has the object: it is of the former epoch, and the piece is this thread's. */
@@ -132,6 +136,11 @@ void sweep_reset(void) {
     gc_check(walk.end == 0 || atomic_load_explicit(&walk.walkers, memory_order_acquire) == 0,
              "the world stopped in the middle of a sweep");
     central_reset();
+    uint64_t used = pagerun_used_bytes();
+    sweeper.recent_pages -= sweeper.recent_pages / RECENT_SHARE;
+    if (sweeper.recent_pages < used)
+        sweeper.recent_pages = used;
+    sweeper.runway = used > sweeper.start_pages ? used - sweeper.start_pages : 0;
     walk.end = (page_index)(atomic_load_explicit(&heap.grown, memory_order_relaxed) >> PAGE_SHIFT);
     atomic_store_explicit(&walk.next, NOT_OPEN, memory_order_relaxed);
     atomic_store_explicit(&walk.listed, 0, memory_order_relaxed);
@@ -192,6 +201,9 @@ static struct scavenge_in scavenge_now(void) {
         .heap_goal = atomic_load_explicit(&account.goal, memory_order_relaxed),
         .start_heap_bytes = sweeper.start_heap,
         .start_page_bytes = sweeper.start_pages,
+        .recent_page_bytes = sweeper.recent_pages,
+        .runway_bytes = sweeper.runway,
+        .held_back = report_limiter_holds_back(),
         .heap_in_use = pagerun_used_bytes(),
         .heap_free_resident = pagerun_free_bytes(),
         .total_counted = account_total(),

@@ -44,6 +44,27 @@ static void room_is_what_the_limit_leaves(void **state) {
     settings.memory_limit = UINT64_MAX;
 }
 
+static uint64_t held(void) {
+    return pagerun_used_bytes() + pagerun_free_bytes();
+}
+
+static void near_a_small_goal_the_heap_grows_to_it_and_no_further(void **state) {
+    (void)state;
+    uint64_t goal = account.goal;
+    account.goal = held() + 4 * MIB;
+    assert_int_equal(account_growth().step, 2 * MIB);
+    account.goal = held() + 1 * MIB + 70 * KIB;
+    assert_int_equal(account_growth().step, 1 * MIB + 64 * KIB);
+    account.goal = held() + 10 * KIB;
+    assert_int_equal(account_growth().step, 64 * KIB);
+    account.goal = held();
+    assert_true(account_growth().step >= 64 * KIB);
+    assert_true(account_growth().step <= held() / 64 + 64 * KIB);
+    account.goal = 65 * MIB; /* not small */
+    assert_int_equal(account_growth().step, 2 * MIB);
+    account.goal = goal;
+}
+
 static void the_goal_follows_the_settings(void **state) {
     (void)state;
     account_cycle(100 * MIB, 100 * MIB, 3000, 5000);
@@ -120,6 +141,7 @@ int main(void) {
         cmocka_unit_test(taking_and_giving_moves_the_heap_and_its_peak),
         cmocka_unit_test(the_total_is_the_sum_of_what_is_held),
         cmocka_unit_test(room_is_what_the_limit_leaves),
+        cmocka_unit_test(near_a_small_goal_the_heap_grows_to_it_and_no_further),
         cmocka_unit_test(a_thread_that_leaves_takes_nothing_from_the_heap),
         cmocka_unit_test(the_goal_follows_the_settings),
     };

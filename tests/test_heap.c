@@ -114,6 +114,99 @@ static int reserve_under(void *argument) {
     return 0;
 }
 
+/* Bytes of an array that are resident. */
+static size_t resident(const void *array, size_t bytes) {
+    static unsigned char vector[1 << 16];
+    size_t page = os_mem_page_size(), count = 0;
+    must(bytes / page <= sizeof vector);
+    must(mincore((void *)(uintptr_t)array, bytes, vector) == 0);
+    for (size_t i = 0; i < bytes / page; i++)
+        count += vector[i] & 1;
+    return count * page;
+}
+
+/* Of all arrays, as far as 64 MiB of heap have them. */
+static size_t resident_metadata(void) {
+    size_t pages = (64 * MIB) >> PAGE_SHIFT;
+    return resident(heap.pages, pages * sizeof(struct page)) +
+           resident((void *)heap.allocated, pages * PAGE_ALLOCATED_WORDS * sizeof(uint64_t)) +
+           resident((void *)heap.marks_ext, pages * PAGE_MARK_EXT_WORDS * sizeof(uint32_t));
+}
+
+static void touch(volatile char *from, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 4096)
+        from[i] = 0;
+}
+
+/* As spans do whose bits lie in what was grown. */
+static void use_bits(size_t grown) {
+    size_t pages = grown >> PAGE_SHIFT;
+    touch((volatile char *)heap.allocated, pages * PAGE_ALLOCATED_WORDS * sizeof(uint64_t));
+    touch((volatile char *)heap.marks_ext, pages * PAGE_MARK_EXT_WORDS * sizeof(uint32_t));
+}
+
+static int grow_by_small_steps(void *unused) {
+    (void)unused;
+    must(heap_init(false) == 0);
+    for (size_t grown = 64 * KIB; grown <= 5 * MIB; grown += 64 * KIB) {
+        must(heap_grow_records(grown + PAGE_BYTES) == 0);
+        must(heap_populate_bits((page_index)(grown >> PAGE_SHIFT), true) == 0);
+        use_bits(grown + PAGE_BYTES);
+        must(heap.metadata == resident_metadata());
+    }
+    return 0;
+}
+
+/* A kernel page of `array` for which there is no memory: beyond the end of an empty file. */
+static void *spoil(void *array, size_t at) {
+    int file = memfd_create("nothing", 0);
+    void *page = (char *)array + align_down(at, os_mem_page_size());
+    must(file >= 0);
+    must(mmap(page, os_mem_page_size(), PROT_NONE, MAP_PRIVATE | MAP_FIXED, file, 0) == page);
+    close(file);
+    return page;
+}
+
+static void mend(void *page) {
+    must(mmap(page, os_mem_page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+              -1, 0) == page);
+}
+
+static int fail_to_grow(void *unused) {
+    (void)unused;
+    must(heap_init(false) == 0);
+    must(heap_grow_records(MIB + PAGE_BYTES) == 0);
+    must(heap_populate_bits(1, true) == 0);
+    size_t before = heap.metadata, grown = heap.grown, more = 4 * MIB + PAGE_BYTES;
+    must(before == resident_metadata());
+    void *const arrays[] = {heap.pages, (void *)heap.allocated, (void *)heap.marks_ext};
+    const size_t at[] = {400 * sizeof(struct page), 200 * PAGE_ALLOCATED_WORDS * sizeof(uint64_t),
+                         200 * PAGE_MARK_EXT_WORDS * sizeof(uint32_t)};
+    for (size_t i = 0; i < 3; i++) {
+        void *page = spoil(arrays[i], at[i]);
+        errno = 0;
+        must(heap_grow_records(more) == -1 && errno == ENOMEM);
+        must(heap.metadata == before && heap.grown == grown);
+        must(resident_metadata() == before); /* nothing that nobody knows of */
+        mend(page);
+    }
+    must(heap_grow_records(more) == 0);
+    must(heap_populate_bits(300, true) == 0);
+    use_bits(more);
+    must(heap.metadata == resident_metadata());
+    return 0;
+}
+
+static void metadata_is_what_is_resident_of_the_arrays(void **state) {
+    (void)state;
+    child_passes(grow_by_small_steps, NULL);
+}
+
+static void what_could_not_be_populated_is_in_no_book(void **state) {
+    (void)state;
+    child_passes(fail_to_grow, NULL);
+}
+
 static int reserve_nothing(void *unused) {
     (void)unused;
     struct rlimit limit = {64 << 20, 64 << 20};
@@ -136,6 +229,8 @@ static void the_reservation_is_halved_until_it_fits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reservation_is_halved_until_it_fits), /* first: before the library is started */
+        cmocka_unit_test(metadata_is_what_is_resident_of_the_arrays), /* so these */
+        cmocka_unit_test(what_could_not_be_populated_is_in_no_book),
         cmocka_unit_test(every_byte_of_an_object_is_found),
         cmocka_unit_test(what_lies_behind_the_last_slot_of_a_span_is_nothing),
         cmocka_unit_test(free_pages_and_other_addresses_are_nothing),

@@ -69,6 +69,21 @@ static void the_goal_is_never_under_live(void **state) {
     assert_int_equal(limit_goal(&in), 449 * MIB);
 }
 
+/* The whole headroom would ask for a cycle at each allocation there, with memory left. */
+static void little_above_live_half_of_it_is_left_to_allocate(void **state) {
+    (void)state;
+    struct limit_in in = plain;
+    uint64_t left = 450 * MIB - 6 * MIB, headroom = 450 * MIB / 100 * 3;
+    in.live = left - 2 * headroom;
+    assert_int_equal(limit_goal(&in), left - headroom);
+    in.live = left - headroom;
+    assert_int_equal(limit_goal(&in), left - headroom / 2);
+    in.live = left - 128 * 1024;
+    assert_int_equal(limit_goal(&in), left - 64 * 1024);
+    in.live = left;
+    assert_int_equal(limit_goal(&in), left);
+}
+
 static void a_limit_that_is_used_up_outside_the_heap_leaves_live(void **state) {
     (void)state;
     struct limit_in in = plain;
@@ -144,6 +159,7 @@ int main(void) {
         cmocka_unit_test(free_memory_of_the_heap_does_not_lower_the_goal),
         cmocka_unit_test(each_byte_outside_the_heap_lowers_the_goal_by_one),
         cmocka_unit_test(the_goal_is_never_under_live),
+        cmocka_unit_test(little_above_live_half_of_it_is_left_to_allocate),
         cmocka_unit_test(a_limit_that_is_used_up_outside_the_heap_leaves_live),
         cmocka_unit_test(a_small_limit_still_leaves_room_to_allocate),
         cmocka_unit_test(counters_read_at_different_moments_do_not_wrap),

@@ -1,4 +1,5 @@
 /* Page runs: who has which pages, which of them are resident, what goes back to the kernel. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,18 +27,12 @@ static struct pagerun_growth with_room(uint64_t bytes) {
 
 static int begin_small(void **state) {
     (void)state;
-    if (heap_init(false) != 0)
-        return -1;
-    pagerun_init(false);
-    return 0;
+    return heap_init(false) == 0 ? pagerun_init(false) : -1;
 }
 
 static int begin_huge(void **state) {
     (void)state;
-    if (heap_init(false) != 0)
-        return -1;
-    pagerun_init(true);
-    return 0;
+    return heap_init(false) == 0 ? pagerun_init(true) : -1;
 }
 
 static int end(void **state) {
@@ -47,12 +42,19 @@ static int end(void **state) {
     return 0;
 }
 
-/* As a caller does: long runs are populated outside. */
+/* As a caller does: long runs are populated outside, and become large objects. */
+static void populate(struct pagerun run, size_t pages) {
+    if (run.populated)
+        return;
+    assert_int_equal(os_mem_populate(heap_address(run.first), pages << PAGE_SHIFT), 0);
+    heap_page(run.first)->large.pages = (uint32_t)pages;
+    atomic_store(&heap_page(run.first)->use, PAGE_LARGE);
+}
+
 static page_index take(size_t pages) {
     struct pagerun run = pagerun_take(pages, freely);
     assert_int_not_equal(run.first, 0);
-    if (!run.populated)
-        assert_int_equal(os_mem_populate(heap_address(run.first), pages << PAGE_SHIFT), 0);
+    populate(run, pages);
     return run.first;
 }
 
@@ -213,6 +215,147 @@ static void whole_pieces_go_first_and_smaller_ones_on_demand(void **state) {
     pagerun_check();
 }
 
+/* What was returned of a run is taken again last. */
+static void what_stayed_warm_in_a_partly_returned_run_is_used_first(void **state) {
+    (void)state;
+    page_index first = take(64);
+    memset(heap_address(first), 0xaa, 64 << PAGE_SHIFT);
+    take(CHUNK - 64); /* a wall: nothing else is free */
+    pagerun_give(first, 64);
+    assert_int_equal(pagerun_release(24 << PAGE_SHIFT, true), 24 << PAGE_SHIFT);
+    uint64_t before = held(), returned = pagerun_returned_bytes();
+    assert_true(pagerun_has_resident(8));
+    for (size_t i = 0; i < 5; i++) {
+        struct pagerun run = pagerun_take(8, with_room(0));
+        assert_true(run.populated);
+        assert_false(run.zeroed); /* not fresh from the kernel */
+        assert_int_equal(held(), before);
+    }
+    assert_int_equal(pagerun_free_bytes(), 0);
+    assert_false(pagerun_has_resident(1));
+    assert_int_equal(pagerun_returned_bytes(), returned);
+    assert_true(pagerun_take(8, with_room(0)).zeroed);
+    pagerun_check();
+}
+
+/* Also where a part of the run is gone already. */
+static void no_more_of_a_run_goes_than_is_asked_for(void **state) {
+    (void)state;
+    page_index first = take(CHUNK - 1);
+    pagerun_give(first, CHUNK - 1);
+    take(CHUNK - 1);
+    take(1);
+    pagerun_give(first, CHUNK - 1);
+    for (uint64_t gone = 64 * KIB; gone <= 512 * KIB; gone += 64 * KIB) {
+        assert_int_equal(pagerun_release(50 * KIB, true), 64 * KIB);
+        assert_int_equal(pagerun_returned_bytes(), gone);
+    }
+    assert_int_equal(resident(), held());
+    pagerun_check();
+}
+
+/* Free memory that is cold where it is wanted: only what has no room is returned elsewhere. */
+static void only_what_must_come_from_the_kernel_needs_room(void **state) {
+    (void)state;
+    page_index cold = take(16), wall = take(1), warm = take(30);
+    take(CHUNK - 47);
+    pagerun_give(cold, 16);
+    assert_int_equal(pagerun_release(UINT64_MAX, true), 16 << PAGE_SHIFT);
+    pagerun_give(warm, 30);
+    uint64_t before = held(), returned = pagerun_returned_bytes();
+    assert_int_equal(pagerun_take(16, with_room(UINT64_MAX)).first, warm);
+    assert_int_equal(pagerun_take(16, with_room(64 * KIB)).first, cold);
+    assert_int_equal(held(), before + 64 * KIB); /* 8 of the 16 were returned */
+    assert_int_equal(pagerun_returned_bytes(), returned + 64 * KIB);
+    pagerun_check();
+    (void)wall;
+}
+
+static void under_a_hard_limit_resident_memory_is_given_and_no_other(void **state) {
+    (void)state;
+    struct pagerun_growth none = {.room = 0, .step = OS_HUGE_PAGE, .hard = true};
+    page_index first = take(64), wall = take(CHUNK - 64);
+    pagerun_give(first, 64);
+    assert_int_equal(pagerun_release(48 << PAGE_SHIFT, true), 48 << PAGE_SHIFT);
+    uint64_t before = held();
+    assert_int_not_equal(pagerun_take(16, none).first, 0);
+    assert_int_equal(pagerun_take(1, none).first, 0);
+    assert_int_equal(held(), before);
+    none.room = 64 * KIB;
+    assert_int_equal(pagerun_take(9, none).first, 0);
+    assert_int_not_equal(pagerun_take(8, none).first, 0);
+    assert_int_equal(held(), before + 64 * KIB);
+    pagerun_check();
+    (void)wall;
+}
+
+/* An alignment's rest was never populated, and a run whose population failed only in part. */
+static void what_nobody_populated_does_not_count_as_resident(void **state) {
+    (void)state;
+    struct pagerun run = pagerun_take(3 * CHUNK, freely);
+    assert_false(run.populated);
+    pagerun_give(run.first, 100);
+    pagerun_give(run.first + 2 * CHUNK, CHUNK);
+    run.first += 100;
+    assert_int_equal(held(), (2 * CHUNK - 100) << PAGE_SHIFT);
+    pagerun_check();
+    populate(run, 2 * CHUNK - 100);
+    assert_int_equal(resident(), held());
+    pagerun_give(run.first, 2 * CHUNK - 100);
+    assert_int_equal(resident(), held());
+    assert_int_equal(held(), (2 * CHUNK - 100) << PAGE_SHIFT);
+    assert_true(pagerun_release(UINT64_MAX, true) > 0);
+
+    run = pagerun_take(3 * CHUNK, freely);
+    assert_false(run.populated);
+    assert_int_equal(os_mem_populate(heap_address(run.first), CHUNK << PAGE_SHIFT), 0);
+    pagerun_give_unpopulated(run.first, 3 * CHUNK);
+    assert_int_equal(held(), 0);
+    assert_int_equal(resident(), 0);
+    pagerun_check();
+}
+
+/* A page for which there is no memory: it cannot be accessed. */
+static void a_run_that_cannot_be_populated_is_not_given(void **state) {
+    (void)state;
+    page_index first = take(32);
+    memset(heap_address(first), 0xaa, 32 << PAGE_SHIFT);
+    take(CHUNK - 32);
+    pagerun_give(first, 32);
+    assert_int_equal(pagerun_release(24 << PAGE_SHIFT, true), 24 << PAGE_SHIFT);
+    assert_int_equal(os_mem_protect_none(heap_address(first + 16), PAGE_BYTES), 0);
+    errno = 0;
+    assert_int_equal(pagerun_take(32, freely).first, 0);
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(os_mem_commit(heap_address(first + 16), PAGE_BYTES), 0);
+    assert_int_equal(resident(), held());
+    pagerun_check();
+    struct pagerun run = pagerun_take(32, freely);
+    assert_int_equal(run.first, first);
+    for (size_t i = 0; run.zeroed && i < 32 << PAGE_SHIFT; i += 64)
+        assert_int_equal(heap_address(first)[i], 0);
+    assert_int_equal(resident(), held());
+}
+
+static int init_without_address_space(void *unused) {
+    (void)unused;
+    struct rlimit limit = {1 << 20, 1 << 20}; /* less than there is already */
+    if (heap_init(false) != 0 || setrlimit(RLIMIT_AS, &limit) != 0)
+        return 2;
+    errno = 0;
+    return pagerun_init(false) == -1 && errno == ENOMEM ? 0 : 1;
+}
+
+static void without_address_space_for_its_map_it_says_so(void **state) {
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip();
+#endif
+    char text[256];
+    assert_int_equal(in_child(init_without_address_space, NULL, text, sizeof text), 0);
+    assert_string_equal(text, "");
+}
+
 struct shadow {
     page_index first;
     size_t pages;
@@ -220,7 +363,7 @@ struct shadow {
 };
 
 /* Random work against a list of what was taken: no page is given twice, contents stay, the books balance. */
-static void random_work(uint64_t seed, unsigned steps) {
+static void random_work(uint64_t seed, unsigned steps, bool exact) {
     print_message("seed %llu\n", (unsigned long long)seed);
     static struct shadow have[400];
     size_t count = 0, used = 0;
@@ -233,14 +376,20 @@ static void random_work(uint64_t seed, unsigned steps) {
             struct pagerun run =
                 pagerun_take(pages, (r >> 12) % 4 == 0 ? with_room((r >> 32) % MIB) : freely);
             assert_int_not_equal(run.first, 0);
+            for (size_t i = 0; i < count; i++)
+                assert_true(have[i].first + have[i].pages <= run.first || run.first + pages <= have[i].first);
+            if (!run.populated && r % 3 == 0) { /* as for an alignment: only a part is used */
+                size_t front = (r >> 40) % (pages / 2), back = (r >> 48) % (pages / 2);
+                pagerun_give(run.first, front);
+                pagerun_give(run.first + (page_index)(pages - back), back);
+                run.first += (page_index)front;
+                pages -= front + back;
+            }
+            populate(run, pages);
             char *at = heap_address(run.first);
             size_t bytes = pages << PAGE_SHIFT;
             for (size_t i = 0; run.zeroed && i < bytes; i += PAGE_BYTES / 2)
                 assert_int_equal(at[i], 0);
-            for (size_t i = 0; i < count; i++)
-                assert_true(have[i].first + have[i].pages <= run.first || run.first + pages <= have[i].first);
-            if (!run.populated)
-                assert_int_equal(os_mem_populate(at, bytes), 0);
             have[count] = (struct shadow){run.first, pages, (unsigned char)(1 + r % 250)};
             for (size_t i = 0; i < bytes; i += PAGE_BYTES / 2)
                 at[i] = (char)have[count].fill;
@@ -257,6 +406,8 @@ static void random_work(uint64_t seed, unsigned steps) {
         }
         assert_int_equal(pagerun_used_bytes(), used << PAGE_SHIFT);
         pagerun_check();
+        if (exact && step % 16 == 0)
+            assert_int_equal(resident(), held());
     }
     while (count > 0) {
         count--;
@@ -268,13 +419,13 @@ static void random_work(uint64_t seed, unsigned steps) {
 
 static void random_work_keeps_the_books(void **state) {
     (void)state;
-    random_work(20260101, 3000);
+    random_work(20260101, 3000, false);
 }
 
 /* Of all that the heap ever grew to, resident is what the books say. */
 static void the_books_say_what_is_resident(void **state) {
     (void)state;
-    random_work(7, 1000);
+    random_work(7, 1000, true);
     assert_int_equal(resident(), held());
     page_index first = take(2 * CHUNK);
     assert_int_equal(resident(), held());
@@ -322,6 +473,13 @@ int main(void) {
         HUGE(what_was_released_reads_zero_and_is_said_to),
         SMALL(a_run_that_is_partly_old_is_not_said_to_be_zero),
         SMALL(whole_pieces_go_first_and_smaller_ones_on_demand),
+        SMALL(what_stayed_warm_in_a_partly_returned_run_is_used_first),
+        SMALL(no_more_of_a_run_goes_than_is_asked_for),
+        SMALL(only_what_must_come_from_the_kernel_needs_room),
+        SMALL(under_a_hard_limit_resident_memory_is_given_and_no_other),
+        SMALL(what_nobody_populated_does_not_count_as_resident),
+        SMALL(a_run_that_cannot_be_populated_is_not_given),
+        cmocka_unit_test(without_address_space_for_its_map_it_says_so),
         SMALL(random_work_keeps_the_books),
         HUGE(random_work_keeps_the_books),
         SMALL(the_books_say_what_is_resident),

@@ -116,8 +116,85 @@ static void the_larger_of_both_goals_wins(void **state) {
     struct scavenge_in in = spike;
     in.limit = 360 * MIB; /* 342: 28 must go, the ratio says 250 */
     assert_int_equal(scavenge_excess(&in), 250 * MIB);
-    in.limit = 100 * MIB; /* 95: 275 must go */
+    in.limit = 100 * MIB; /* 95: 275 should go, but 100 are in the goal */
+    assert_int_equal(scavenge_excess(&in), 270 * MIB);
+    in.heap_goal = 90 * MIB;
+    assert_int_equal(scavenge_excess(&in), 270 * MIB);
+    in.heap_goal = 80 * MIB;
     assert_int_equal(scavenge_excess(&in), 274 * MIB);
+}
+
+/* 5 MiB beside the heap. The goal leaves 3 %, so between two cycles the heap comes nearer than 95 % each
+ * time. */
+static void what_the_goal_needs_stays_under_a_limit(void **state) {
+    (void)state;
+    struct scavenge_in in = {
+        .heap_goal = 243 * MIB,
+        .start_heap_bytes = 240 * MIB,
+        .start_page_bytes = 240 * MIB,
+        .heap_in_use = 100 * MIB,
+        .heap_free_resident = 143 * MIB,
+        .total_counted = 248 * MIB,
+        .limit = 256 * MIB,
+    };
+    assert_int_equal(scavenge_excess(&in), 0);
+    in.heap_free_resident += 4 * MIB;
+    in.total_counted += 4 * MIB;
+    assert_int_equal(scavenge_excess(&in), 4 * MIB);
+    in.start_page_bytes += 2 * MIB; /* in what pages hold beyond objects, too */
+    assert_int_equal(scavenge_excess(&in), 2 * MIB);
+}
+
+/* 64 MiB in use and a little beside: nothing brings the total under a limit of 64 MiB. */
+static void past_a_limit_that_cannot_be_kept_what_was_in_use_of_late_stays(void **state) {
+    (void)state;
+    struct scavenge_in in = {
+        .heap_goal = 64 * MIB,
+        .start_heap_bytes = 64 * MIB + 64 * KIB,
+        .start_page_bytes = 64 * MIB + 64 * KIB,
+        .heap_in_use = 64 * MIB,
+        .heap_free_resident = 64 * KIB, /* the block that died, and that the next one will take */
+        .total_counted = 65 * MIB,
+        .limit = 64 * MIB,
+    };
+    assert_int_equal(scavenge_excess(&in), 0);
+    in.heap_free_resident += 20 * MIB;
+    in.total_counted += 20 * MIB;
+    assert_int_equal(scavenge_excess(&in), 20 * MIB);
+    in.recent_page_bytes = 74 * MIB;
+    assert_int_equal(scavenge_excess(&in), 12 * MIB); /* whole pieces for 10 MiB and 64 KiB */
+    in.recent_page_bytes = 100 * MIB;
+    assert_int_equal(scavenge_excess(&in), 0);
+    in.limit = 200 * MIB; /* raised: it can be kept */
+    in.heap_goal = 190 * MIB;
+    assert_int_equal(scavenge_excess(&in), 0);
+    in.heap_in_use = 40 * MIB; /* less is live: so can the old one, and all above it goes */
+    in.heap_free_resident += 24 * MIB;
+    in.limit = 64 * MIB;
+    in.heap_goal = 61 * MIB;
+    assert_int_equal(scavenge_excess(&in), 22 * MIB);
+}
+
+static void what_is_taken_before_a_cycle_can_be_over_counts_as_in_use(void **state) {
+    (void)state;
+    struct scavenge_in in = {
+        .heap_goal = 64 * MIB,
+        .start_heap_bytes = 65 * MIB,
+        .start_page_bytes = 65 * MIB,
+        .recent_page_bytes = 85 * MIB,
+        .heap_in_use = 64 * MIB,
+        .heap_free_resident = 21 * MIB,
+        .total_counted = 86 * MIB,
+        .limit = 66 * MIB,
+    };
+    assert_int_equal(scavenge_excess(&in), 20 * MIB);
+    in.runway_bytes = 20 * MIB;
+    assert_int_equal(scavenge_excess(&in), 0);
+    in.runway_bytes = 0;
+    in.held_back = true;
+    assert_int_equal(scavenge_excess(&in), 0);
+    in.recent_page_bytes = 81 * MIB;
+    assert_int_equal(scavenge_excess(&in), 4 * MIB);
 }
 
 static void past_the_limit_a_whole_piece_goes_for_a_single_byte(void **state) {
@@ -202,7 +279,9 @@ static void returning_what_was_asked_settles_it(void **state) {
             in.heap_free_resident -= gone;
             in.total_counted -= gone;
             assert_int_equal(scavenge_excess(&in), 0);
-            assert_true(in.total_counted <= limit || in.heap_free_resident == 0);
+            /* Above the limit stays only what was in use when the last cycle started. */
+            assert_true(in.total_counted <= limit || in.heap_free_resident == 0 ||
+                        in.heap_in_use + in.heap_free_resident <= in.start_page_bytes);
         }
     }
 }
@@ -225,6 +304,9 @@ int main(void) {
         cmocka_unit_test(a_limit_brings_the_total_to_95_percent),
         cmocka_unit_test(the_limit_counts_before_the_first_cycle_too),
         cmocka_unit_test(the_larger_of_both_goals_wins),
+        cmocka_unit_test(what_the_goal_needs_stays_under_a_limit),
+        cmocka_unit_test(past_a_limit_that_cannot_be_kept_what_was_in_use_of_late_stays),
+        cmocka_unit_test(what_is_taken_before_a_cycle_can_be_over_counts_as_in_use),
         cmocka_unit_test(past_the_limit_a_whole_piece_goes_for_a_single_byte),
         cmocka_unit_test(past_the_limit_pages_go_when_no_piece_is_free),
         cmocka_unit_test(a_request_that_fits_returns_nothing),

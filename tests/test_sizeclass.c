@@ -45,16 +45,27 @@ static void the_magic_quotient_is_exact_at_every_offset_of_a_span(void **state) 
     }
 }
 
-static void a_span_is_the_shortest_that_wastes_at_most_an_eighth(void **state) {
+static void spans_are_as_long_as_gos_and_waste_a_sixteenth_at_most(void **state) {
     (void)state;
+    static const struct {
+        uint32_t bytes, span, slots;
+    } some[] = {{8, 8192, 1024},   {24, 8192, 341},   {1408, 16384, 11}, {1792, 16384, 9},  {3072, 24576, 8},
+                {6912, 49152, 7},  {9472, 57344, 6},  {14336, 57344, 4}, {18432, 73728, 4}, {21760, 65536, 3},
+                {27264, 81920, 3}, {28672, 57344, 2}, {32768, 32768, 1}};
+    size_t checked = 0;
     for (unsigned class = 1; class < SIZECLASS_COUNT; class ++) {
         const struct sizeclass *c = &sizeclass_table[class];
         size_t span = c->pages * PAGE_BYTES;
-        assert_true(span - (size_t)c->slots * c->bytes <= span / 8);
+        assert_true(span - (size_t)c->slots * c->bytes <= span / 16);
         assert_true(c->slots * c->bytes + c->bytes > span);
-        for (size_t less = PAGE_BYTES; less < span; less += PAGE_BYTES)
-            assert_true(less % c->bytes > less / 8);
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+            if (some[i].bytes == c->bytes) {
+                assert_int_equal(span, some[i].span);
+                assert_int_equal(c->slots, some[i].slots);
+                checked++;
+            }
     }
+    assert_int_equal(checked, sizeof some / sizeof *some);
 }
 
 static void only_the_two_smallest_classes_outgrow_the_marks_in_the_record(void **state) {
@@ -83,7 +94,7 @@ int main(void) {
         cmocka_unit_test(the_sizes_are_gos),
         cmocka_unit_test(a_size_gets_the_smallest_class_that_holds_it),
         cmocka_unit_test(the_magic_quotient_is_exact_at_every_offset_of_a_span),
-        cmocka_unit_test(a_span_is_the_shortest_that_wastes_at_most_an_eighth),
+        cmocka_unit_test(spans_are_as_long_as_gos_and_waste_a_sixteenth_at_most),
         cmocka_unit_test(only_the_two_smallest_classes_outgrow_the_marks_in_the_record),
         cmocka_unit_test(rounding_gives_the_class_or_whole_pages),
     };
