@@ -107,7 +107,7 @@ static __attribute__((noinline)) char *slot_slow(struct mutator *self, enum kind
 static void *alloc_large(struct mutator *self, size_t size, size_t alignment, enum kind kind) {
     struct despair despair = {false, false};
     size_t bytes = large_bytes(size);
-    bool waited = false;
+    bool waited = false, charged = false;
     for (;;) {
         enum cycle_reason reason = CYCLE_HEAP;
         cycle_deliver();
@@ -121,8 +121,9 @@ static void *alloc_large(struct mutator *self, size_t size, size_t alignment, en
             if (wanted)
                 cycle_collect(self, reason);
         }
-        if (bytes != SIZE_MAX)
+        if (bytes != SIZE_MAX && !charged)
             pace_charge(self, bytes);
+        charged = true;
         void *object = large_alloc(self, size, alignment, kind);
         if (object != NULL)
             return object;

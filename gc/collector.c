@@ -49,6 +49,9 @@ void collector_end(void) {
     /* The background may be in the middle of a cycle, and stop this thread. */
     if (mutator_self != NULL)
         mutator_block(mutator_self);
+    /* A cycle that was handed over is finished before the thread is told to end. */
+    cycle_hold();
+    cycle_release();
     background_shutdown();
     if (mutator_self != NULL)
         mutator_unblock(mutator_self);

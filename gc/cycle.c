@@ -304,7 +304,10 @@ static void end(void) {
     cleanup_after_mark();
     int64_t cpu = os_time_thread_cpu_ns();
     sweep_open();
-    bool more = sweep_walk_now_or_later(background_is_there());
+    /* Under a limit the goal wants to know what is free, and the next allocation needs it. */
+    bool more = sweep_walk_now_or_later(
+        background_is_there() &&
+        atomic_load_explicit(&settings.memory_limit, memory_order_relaxed) == UINT64_MAX);
     now.report.sweep_cpu_ns += os_time_thread_cpu_ns() - cpu;
     close_stop(RESUME_WAIT_NS);
     offheap_refresh();

@@ -274,6 +274,8 @@ bool grey_pool_try(struct grey_stack *stack, bool guest) {
     bool work = take_one(stack, guest);
     if (work)
         pool.busy++;
+    else if (pool.busy != 0)
+        atomic_store_explicit(&pool.hungry, 1, memory_order_relaxed); /* whoever has work gives some away */
     os_lock_release(&pool.lock);
     return work;
 }

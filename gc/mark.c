@@ -281,27 +281,27 @@ void mark_begin(void) {
     marking.beside_ns = marking.stopped_ns = 0;
 }
 
-/* The world is stopped: the caller has its processor to itself, and one clock will do. */
-static void add_stopped(struct marker *own, int64_t start) {
-    int64_t ns = os_time_mono_ns() - start;
-    own->cpu_ns += ns;
-    marking.stopped_ns += ns;
+/* Both clocks: on a busy machine the one goes on while others have the processor. */
+static void add_stopped(struct marker *own, int64_t clock, int64_t cpu) {
+    own->cpu_ns += os_time_thread_cpu_ns() - cpu;
+    marking.stopped_ns += os_time_mono_ns() - clock;
 }
 
 struct roots_size mark_roots(void) {
     struct marker *own = &marking.markers[0];
-    int64_t start = os_time_mono_ns();
+    int64_t start = os_time_mono_ns(), cpu = os_time_thread_cpu_ns();
     own->parallel = false;
     struct roots_size size = roots_each(marker_visit_root, own);
     barrier_each_recorded(own);
-    add_stopped(own, start);
+    add_stopped(own, start, cpu);
     return size;
 }
 
 /* Starts `active` markers; the first is the caller. */
 static void open_round(unsigned active, bool beside) {
-    while (active > 1 && !ready(&marking.markers[active - 1]))
-        active--;
+    for (unsigned i = 1; i < active; i++)
+        if (!ready(&marking.markers[i]))
+            active = i; /* without memory for its stack a marker is no help */
     for (unsigned i = 0; i < active; i++) {
         marking.markers[i].parallel = beside || active > 1;
         grey_pool_enter();
@@ -342,7 +342,7 @@ void mark_to_end(void) {
 
 bool mark_for(int64_t ns) {
     struct marker *own = &marking.markers[0];
-    int64_t start = os_time_mono_ns();
+    int64_t start = os_time_mono_ns(), cpu = os_time_thread_cpu_ns();
     bool dry = false, late = false;
     own->parallel = false;
     grey_pool_enter();
@@ -355,7 +355,7 @@ bool mark_for(int64_t ns) {
     if (late)
         grey_pool_pause();
     publish(own);
-    add_stopped(own, start);
+    add_stopped(own, start, cpu);
     return dry && !atomic_load_explicit(&marking.overflowed, memory_order_relaxed);
 }
 

@@ -241,6 +241,7 @@ GC_NO_SANITIZE static void scan_part(struct marker *m, grey_entry e, char *base,
         return;
     }
     uintptr_t word = read_word(type_word(base, bytes));
+    atomic_thread_fence(memory_order_acquire); /* as is_published */
     const struct tern_type *type = type_of_word(word);
     /* The descriptor word itself points off the heap. Whole elements only: what follows them is zero. */
     if (first + words == bytes / sizeof(uintptr_t))
@@ -261,6 +262,13 @@ GC_NO_SANITIZE static void scan_part(struct marker *m, grey_entry e, char *base,
     }
 }
 
+GC_NO_SANITIZE static bool is_published(char *base, size_t bytes) {
+    uintptr_t word = read_word(type_word(base, bytes));
+    /* acquire: what was written before tern_publish is seen by the trace function. */
+    atomic_thread_fence(memory_order_acquire);
+    return (word & TYPE_PUBLISHED) != 0;
+}
+
 /* A piece of a large object; the rest goes back on the stack first. */
 static void scan_large(struct marker *m, grey_entry e) {
     uintptr_t at = grey_address(e);
@@ -269,6 +277,18 @@ static void scan_large(struct marker *m, grey_entry e) {
     size_t bytes = (size_t)page->large.pages << PAGE_SHIFT;
     size_t first = (at - (uintptr_t)base) / sizeof(uintptr_t);
     size_t words = bytes / sizeof(uintptr_t) - first;
+    /*
+     * A traced object that is not published is scanned as words to its end, published meanwhile or not: the first piece
+     * decides. A published one is traced whole.
+     */
+    if (grey_kind(e) == KIND_TRACED) {
+        if (is_published(base, bytes)) {
+            m->scanned_bytes += bytes;
+            scan_part(m, e, base, bytes, 0, words);
+            return;
+        }
+        e = grey_pack(at, 0, KIND_WORDS);
+    }
     if (words > PIECE_WORDS) {
         words = PIECE_WORDS;
         push(m, page, grey_pack(at + PIECE_WORDS * sizeof(uintptr_t), 0, grey_kind(e)));

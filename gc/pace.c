@@ -33,7 +33,7 @@ static struct {
     _Atomic int64_t due_ns;  /* INT64_MAX: not. relaxed */
     _Atomic int64_t last_ns; /* when the last cycle ended, and its marking's CPU; relaxed */
     _Atomic int64_t cost_ns;
-    int put_off; /* times, of the one that is due; by the background */
+    _Atomic int put_off; /* times, of the one that is due; relaxed would do */
 } early = {.at = UINT64_MAX, .due_ns = INT64_MAX};
 
 void pace_arm_early(int64_t mark_cpu_ns) {

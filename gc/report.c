@@ -198,8 +198,10 @@ static bool take_news(struct cycle_report *report) {
 }
 
 void report_after_fork(void) {
-    /* The one lock that is held outside S1: by a thread that is gone, perhaps. Under it a report was copied. */
+    /* The locks that are held outside S1: by a thread that is gone, perhaps. Under the one a report was copied, under the
+     * other sums were brought up to date. */
     atomic_store_explicit(&news.lock.word, OS_LOCK_FREE, memory_order_relaxed);
+    atomic_store_explicit(&cpu.lock.word, OS_LOCK_FREE, memory_order_relaxed);
 }
 
 /* A function that allocates comes here again: its cycles are told when it has returned. */

@@ -21,7 +21,7 @@ struct settings {
     int markers;                       /* parallel markers, >= 1 */
     _Atomic(enum marker_order) marker; /* this, trace and warnings may change too; read at each cycle */
     _Atomic int trace;                 /* gctrace level */
-    bool scavenge_trace;               /* a line when the background has returned memory */
+    _Atomic bool scavenge_trace;               /* a line when the background has returned memory */
     int64_t period_ns;                 /* of the periodic collection; tests change it */
     bool verify;                       /* gcverify */
     uint32_t stress;                   /* collect at every N-th allocation slow path; 0: never */

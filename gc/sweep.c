@@ -45,9 +45,9 @@ static struct {
     _Atomic uint32_t returning; /* 1: between looking at held and having returned a piece; seq_cst */
     uint64_t burst, returned_before; /* bytes returned since the last line; by the background */
     _Atomic int64_t rest_until_ns; /* when the next piece may be returned; INT64_MAX: none is to be. relaxed */
-    uint64_t start_heap,
-        start_pages; /* heap and page bytes when the last cycle started; under active/allowed */
-    uint64_t recent_pages, runway; /* page bytes at the end of cycles, the most of late; taken while the last one marked */
+    _Atomic uint64_t start_heap,
+        start_pages; /* heap and page bytes when everything was last swept; these four by who holds the cycle lock */
+    _Atomic uint64_t recent_pages, runway; /* page bytes at the end of cycles, the most of late; taken while the last one marked */
 } sweeper = {.rest_until_ns = INT64_MAX};
 
 /* Nobody else has the object: it is of the former epoch, and the piece is this thread's. */

@@ -103,7 +103,9 @@ void *weak_get(struct mutator *self, const struct tern_weak *cell) {
         barrier_record_inside(self, object);
     } else if (atomic_load_explicit(&weak.deciding, memory_order_acquire) && object != 0) {
         bool dead = mark_found_dead((const void *)object);
-        /* Marks tell the truth while the table is being decided on; after that the cell does. */
+        /* Marks tell the truth while the table is being decided on; after that the cell does. The fence keeps the
+         * look at the marks before the second look at the flag. */
+        atomic_thread_fence(memory_order_acquire);
         if (!atomic_load_explicit(&weak.deciding, memory_order_acquire))
             object = target_of(cell);
         else if (dead)

@@ -377,9 +377,10 @@ static int set_knob(const char *name, const char *value) {
     if (knobs_read(&changed, only_variable, &one, error_text, sizeof error_text) != 0)
         return -1;
     if (!same_start_settings(&knobs, &changed))
-        return refuse(EINVAL, "GODEBUG: only gctrace, marker and warn can change while the program runs");
+        return refuse(EINVAL, "GODEBUG: only gctrace, scavtrace, marker and warn can change while the program runs");
     knobs = changed;
     settings.trace = knobs.gctrace;
+    settings.scavenge_trace = knobs.scavtrace;
     settings.warnings = knobs.warn;
     settings.marker = knobs.marker == KNOBS_MARKER_STACK  ? MARKER_STACK
                       : knobs.marker == KNOBS_MARKER_RING ? MARKER_RING

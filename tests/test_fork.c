@@ -741,9 +741,7 @@ static void a_fork_before_the_start_and_after_the_end(void **state) {
     run(fork_before_start, "markers=4", TERN_STORES_BARRIER);
 }
 
-int main(int argc, char **argv) {
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_of_any_thread_allocates_and_collects),
         cmocka_unit_test(two_hundred_forks_under_stress),

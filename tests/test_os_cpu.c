@@ -3,9 +3,12 @@
 #include "gc/os/os_cpu.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,11 +54,49 @@ static void a_program_bound_to_one_processor_has_one(void **state) {
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
+static void *spin(void *over) {
+    while (!atomic_load((atomic_bool *)over)) {
+    }
+    return NULL;
+}
+
+/* Others come and go meanwhile, so it is the most of many looks. */
+static int most_runnable(void) {
+    int most = -1;
+    for (int i = 0; i < 200; i++) {
+        int now = os_cpu_runnable();
+        if (now > most)
+            most = now;
+        sched_yield();
+    }
+    return most;
+}
+
+#define SPINNING 6
+
+static void threads_that_want_a_processor_are_counted(void **state) {
+    (void)state;
+    int alone = os_cpu_runnable();
+    if (alone < 0)
+        skip(); /* the kernel does not say */
+    assert_true(alone >= 1);
+    pthread_t threads[SPINNING];
+    atomic_bool over = false;
+    for (size_t i = 0; i < SPINNING; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, spin, &over), 0);
+    int most = most_runnable();
+    atomic_store(&over, true);
+    for (size_t i = 0; i < SPINNING; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(most >= SPINNING + 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_smaller_of_affinity_and_quota_counts),
         cmocka_unit_test(the_count_is_at_least_one_and_at_most_the_affinity),
         cmocka_unit_test(a_program_bound_to_one_processor_has_one),
+        cmocka_unit_test(threads_that_want_a_processor_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
