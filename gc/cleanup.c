@@ -465,6 +465,9 @@ void cleanup_shutdown(bool run_queued) {
     /* Where there was no thread, and what the thread's own last cleanups queued. */
     while (run_queued && self != NULL && cleanup_run(self, 0) != 0) {
     }
+}
+
+void cleanup_forget(void) {
     struct cleanup *newer;
     for (struct cleanup *first = cleanups.oldest; first != NULL; first = newer) {
         newer = first->newer_object;

@@ -55,10 +55,12 @@ void cleanup_wake(void);
  */
 void cleanup_after_fork(void);
 /*
- * Ends the library's thread, having it run what is queued first if `run_queued`, and forgets all cleanups. At
- * shutdown; the caller and the library's thread are the only mutators. Depth 0; blocks. Not from a cleanup.
+ * Ends the library's thread, having it run what is queued first if `run_queued`. At shutdown; the caller and the
+ * library's thread are the only mutators. Depth 0; blocks. Not from a cleanup.
  */
 void cleanup_shutdown(bool run_queued);
+/* Forgets all cleanups. No other thread is left, the background is over: it would look at them after a cycle. */
+void cleanup_forget(void);
 
 struct cleanup_stats {
     uint64_t waiting; /* registered, object alive as far as is known */

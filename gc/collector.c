@@ -3,6 +3,7 @@
 
 #include "gc/account.h"
 #include "gc/background.h"
+#include "gc/cleanup.h"
 #include "gc/cycle.h"
 #include "gc/fiber.h"
 #include "gc/handle.h"
@@ -63,6 +64,7 @@ void collector_end(void) {
     fiber_forget();
     handle_forget();
     weak_forget();
+    cleanup_forget();
     verify_forget();
     pagerun_destroy();
     heap_destroy();

@@ -86,10 +86,17 @@ static bool starts_early(void) {
            !atomic_load_explicit(&account.one_stop, memory_order_relaxed);
 }
 
-/* Whether the limit would be passed now, and would not be when the cycle has freed what is dead. */
+/* With more live than the limit holds there is always a cycle to wait for, and nothing to wait for. */
+static bool is_limit_lost(void) {
+    return account_would_pass_limit(0);
+}
+
+/*
+ * Whether the limit would be passed now, and less so when the cycle has freed what is dead: also where the request
+ * does not fit beside what lives, lest several such are had while one cycle marks.
+ */
 static bool must_finish(uint64_t request) {
-    return account_would_grow_past_limit(request) && !account_would_pass_limit(request) &&
-           !report_limiter_holds_back();
+    return account_would_grow_past_limit(request) && !is_limit_lost() && !report_limiter_holds_back();
 }
 
 bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *reason) {
@@ -130,8 +137,7 @@ bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *rea
     if (!atomic_exchange_explicit(&asked, true, memory_order_relaxed))
         background_ring();
     *reason = CYCLE_AWAIT;
-    /* With more live than the limit holds there is always a cycle to wait for, and nothing to wait for. */
-    return heap_then > goal && !account_would_pass_limit(request);
+    return heap_then > goal && !is_limit_lost();
 }
 
 /* ---- the parts of a cycle; blocked or no mutator, cycle lock held ---- */

@@ -13,6 +13,13 @@
 #include "gc/sweep.h"
 #include "gc/verify.h"
 
+/*
+ * From this size on an object does not begin where another one ends: a pointer to its first byte would keep that one,
+ * too, as a pointer one past its end. The free page between them is for small objects. Smaller ones would lose more
+ * by it than they gain.
+ */
+#define APART_BYTES MIB
+
 /* Zeroed at a time, so that in cooperative mode a stop waits for no more than this. */
 #define ZERO_PIECE (4 * MIB)
 
@@ -63,7 +70,7 @@ void *large_alloc(struct mutator *self, size_t size, size_t alignment, enum kind
     if (bytes == SIZE_MAX)
         return NULL;
     size_t pages = bytes >> PAGE_SHIFT;
-    size_t extra = alignment > PAGE_BYTES ? (alignment >> PAGE_SHIFT) - 1 : 0;
+    size_t extra = alignment > PAGE_BYTES ? (alignment >> PAGE_SHIFT) - 1 : bytes >= APART_BYTES;
     mutator_enter(self);
     /* The heap grows only when all that is dead was freed; a stop may come between two pieces. */
     while (!pagerun_has_resident(pages + extra) && sweep_walk_piece()) {
@@ -75,7 +82,8 @@ void *large_alloc(struct mutator *self, size_t size, size_t alignment, enum kind
         mutator_leave(self);
         return NULL;
     }
-    page_index first = heap_index(align_up((uintptr_t)heap_address(run.first), alignment));
+    page_index first = alignment > PAGE_BYTES ? heap_index(align_up((uintptr_t)heap_address(run.first), alignment))
+                                              : run.first + (page_index)extra;
     if (first > run.first)
         pagerun_give(run.first, first - run.first);
     if (run.first + extra > first)

@@ -29,8 +29,13 @@ _Atomic uint32_t stop_word;
 /* Counts acknowledgements and blockings during a stop; a futex that the stopper waits on. release / acquire.
  */
 static _Atomic uint32_t progress;
-/* Threads that acknowledged a stop and do not run again yet; and when the last of them did. acq_rel. */
+/* Threads that acknowledged a stop and do not run again yet. acq_rel. */
 static _Atomic uint32_t held;
+/*
+ * When so many were left as must wait for a processor anyhow: with more threads than processors the others run when
+ * it is their turn, as without a stop. acq_rel.
+ */
+static _Atomic uint32_t held_in_turn;
 static _Atomic int64_t resumed_ns;
 /* 1 while the stopper sleeps on progress: only then is a wake worth its system call. seq_cst with progress.
  */
@@ -46,12 +51,14 @@ static void leave_wait(bool counted) {
     if (!counted)
         return;
     int64_t now = os_time_mono_ns();
-    if (atomic_fetch_sub_explicit(&held, 1, memory_order_acq_rel) == 1)
+    uint32_t left = atomic_fetch_sub_explicit(&held, 1, memory_order_acq_rel) - 1;
+    if (left == atomic_load_explicit(&held_in_turn, memory_order_acquire))
         atomic_store_explicit(&resumed_ns, now, memory_order_release);
 }
 
 int64_t stop_resumed_ns(void) {
-    if (atomic_load_explicit(&held, memory_order_acquire) != 0)
+    if (atomic_load_explicit(&held, memory_order_acquire) >
+        atomic_load_explicit(&held_in_turn, memory_order_acquire))
         return -1;
     return atomic_load_explicit(&resumed_ns, memory_order_acquire);
 }
@@ -198,6 +205,8 @@ int64_t stop_world(void) {
 }
 
 void start_world(void) {
+    uint32_t stopped = atomic_load_explicit(&held, memory_order_acquire), run = (uint32_t)settings.processors;
+    atomic_store_explicit(&held_in_turn, stopped > run ? stopped - run : 0, memory_order_release);
     uint32_t word = atomic_load_explicit(&stop_word, memory_order_relaxed) + 1;
     atomic_store_explicit(&stop_word, word, memory_order_seq_cst);
     os_lock_release(&mutator_list_lock);

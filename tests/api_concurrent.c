@@ -13,8 +13,8 @@
  * with other seeds; TERN_TEST_SEED=S begins with another one.
  *
  * Seen to fail:
- *   - a write of a field instead of tern_store: "is reachable but was not marked" (gcverify), or "is no node"
- *   - span_take_group that leaves slots white while marking
+ *   - tern_store, tern_exchange, or the range forms, that do not record what they overwrite: gcverify
+ *   - span_take_group that leaves slots white while marking: gcverify
  *
  * ctest: timeout=300
  */
