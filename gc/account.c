@@ -26,6 +26,7 @@ void account_init(void) {
     set(&account.heap, 0);
     set(&account.live, 0);
     set(&account.marked, 0);
+    set(&account.doubted, 0);
     set(&account.external, 0);
     set(&account.scannable, 0);
     set(&account.peak_heap, 0);
@@ -133,8 +134,10 @@ void account_decide(void) {
         .heap_in_use = account_heap(),
         .live = get(&account.live),
     };
+    uint64_t live = get(&account.live), doubted = get(&account.doubted);
     struct pacer_in in = {
-        .live_bytes = get(&account.live),
+        /* What is kept by chance gives no right to grow. */
+        .live_bytes = live > doubted ? live - doubted : 0,
         .stack_bytes = get(&account.stack_bytes),
         .global_bytes = get(&account.global_bytes),
         .gc_percent = atomic_load_explicit(&settings.gc_percent, memory_order_relaxed),
@@ -150,11 +153,12 @@ void account_decide(void) {
     atomic_store_explicit(&account.by, (int)out.by, memory_order_relaxed);
 }
 
-void account_cycle(uint64_t live, uint64_t marked, uint64_t stack_bytes, uint64_t global_bytes) {
-    set(&account.live, live);
-    set(&account.marked, marked);
-    set(&account.heap, live);
-    set(&account.stack_bytes, stack_bytes);
-    set(&account.global_bytes, global_bytes);
+void account_cycle(const struct account_marked *m) {
+    set(&account.live, m->live);
+    set(&account.marked, m->marked);
+    set(&account.doubted, m->doubted);
+    set(&account.heap, m->live);
+    set(&account.stack_bytes, m->stack_bytes);
+    set(&account.global_bytes, m->global_bytes);
     account_decide();
 }

@@ -13,6 +13,7 @@ struct account {
     _Atomic uint64_t heap; /* live at the last cycle plus taken since; masks count when they are taken */
     _Atomic uint64_t live; /* marked by the last cycle, or allocated while it marked */
     _Atomic uint64_t marked; /* of that, what was reached: the rest may be dead already */
+    _Atomic uint64_t doubted; /* of that, what may be there by chance: mark_result says why */
     _Atomic uint64_t goal; /* UINT64_MAX: never */
     _Atomic uint64_t trigger; /* where the cycle starts that is to be over at the goal; at or under it */
     _Atomic uint64_t limit_goal; /* what the memory limit alone asks for; UINT64_MAX: no limit */
@@ -62,7 +63,11 @@ void account_note_peaks(void);
  * taken: many threads with many open masks would otherwise fill a small goal with them and collect without
  * end.
  */
-void account_cycle(uint64_t live, uint64_t marked, uint64_t stack_bytes, uint64_t global_bytes);
+struct account_marked {
+    uint64_t live, marked, doubted; /* as in struct account */
+    uint64_t stack_bytes, global_bytes;
+};
+void account_cycle(const struct account_marked *m);
 /* Works out the goal from the settings as they are now. */
 void account_decide(void);
 

@@ -271,6 +271,10 @@ static void begin(enum cycle_reason reason) {
     pace_begin(now.heap_at_start);
 }
 
+static uint64_t least_of(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
 /* Nothing is grey: what is dead is decided, in this stop. */
 static void decide(void) {
     if (settings.verify)
@@ -296,7 +300,11 @@ static void decide(void) {
     barrier_set(false);
     sweep_reset();
     pace_end(r->heap_end, &marked, now.roots);
-    account_cycle(r->live, marked.live_bytes < r->live ? marked.live_bytes : r->live, r->stack_bytes, r->global_bytes);
+    account_cycle(&(struct account_marked){.live = r->live,
+                                           .marked = least_of(marked.live_bytes, r->live),
+                                           .doubted = least_of(marked.doubted_bytes, r->live),
+                                           .stack_bytes = r->stack_bytes,
+                                           .global_bytes = r->global_bytes});
 }
 
 static void tell_progress(void) {

@@ -456,6 +456,7 @@ uint64_t mark_work_done(void) {
 
 static void add_up(const struct marker *m, struct mark_result *result, uint64_t *ring, uint64_t *stack) {
     result->live_bytes += m->live_bytes;
+    result->doubted_bytes += m->doubted_bytes;
     result->scanned_bytes += m->scanned_bytes;
     *ring += m->ring_objects;
     *stack += m->stack_objects;

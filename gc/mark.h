@@ -54,6 +54,7 @@ uint64_t mark_work_done(void);
 
 struct mark_result {
     uint64_t live_bytes; /* bytes of slots marked in this cycle */
+    uint64_t doubted_bytes; /* of them, kept for what is as likely a pointer to the next object's first byte */
     uint64_t scanned_bytes;
     int64_t cpu_ns;      /* of all markers but assists */
     int64_t own_cpu_ns;  /* of that, on the cycle's thread */

@@ -34,7 +34,7 @@ void marker_begin(struct marker *m, bool parallel) {
     m->base = heap.base;
     m->grown = atomic_load_explicit(&heap.grown, memory_order_acquire);
     m->pages = heap.pages;
-    m->live_bytes = m->scanned_bytes = m->published_bytes = 0;
+    m->live_bytes = m->doubted_bytes = m->scanned_bytes = m->published_bytes = 0;
     m->parallel = parallel;
     m->overflowed = false;
     m->fixed_order = settings.marker != MARKER_AUTO;
@@ -190,6 +190,11 @@ void marker_visit(void *marker, const void *from, size_t words) {
     scan_words(marker, from, words);
 }
 
+static bool begins_object(uintptr_t word) {
+    struct heap_place place = heap_find(word);
+    return place.head != NULL && (uintptr_t)place.base == word;
+}
+
 GC_NO_SANITIZE void marker_visit_root(void *marker, const void *from, size_t words) {
     struct marker *m = marker;
     const uintptr_t *word = from;
@@ -200,7 +205,10 @@ GC_NO_SANITIZE void marker_visit_root(void *marker, const void *from, size_t wor
         mark_word(m, w, m->parallel);
         /* C may hold only one past the end. Within a slot both are the same; the second look is cheap then.
          */
+        uint64_t before = m->live_bytes;
         mark_word(m, w - 1, m->parallel);
+        if (unlikely(m->live_bytes != before) && begins_object(w))
+            m->doubted_bytes += m->live_bytes - before;
     }
 }
 

@@ -18,6 +18,7 @@ struct marker {
     size_t grown;
     struct page *pages;
     uint64_t live_bytes;    /* of what this marker marked, in this cycle */
+    uint64_t doubted_bytes; /* of live_bytes, found by a root that is as likely to mean the object behind */
     uint64_t scanned_bytes; /* of objects that it scanned, in this cycle */
     uint64_t published_bytes; /* of those, told to the pacing (mark.c) */
     bool guest;             /* a mutator that helps: trace functions are not run here */

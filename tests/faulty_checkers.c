@@ -268,8 +268,12 @@ static int run(const struct plan *plan, enum fault fault, char *text, size_t siz
 static void the_verifier_stops_a_collector_that_is_wrong(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
-        char text[4096];
-        int status = run(&plans[i], plans[i].fault, text, sizeof text);
+        char text[4096] = "";
+        int status = 0;
+        /* On a busy machine the second marker may come when there is nothing left to steal. */
+        int most = plans[i].fault == FAULT_DROP_HALF_STOLEN ? 10 : 1;
+        for (int times = 0; times < most && text[0] == '\0'; times++)
+            status = run(&plans[i], plans[i].fault, text, sizeof text);
         print_message("%s:\n  %s", plans[i].name, text[0] != '\0' ? text : "(nothing)\n");
         assert_non_null(strstr(text, "tern: gcverify: "));
         assert_true(WIFSIGNALED(status));

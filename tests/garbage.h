@@ -39,6 +39,16 @@ static inline size_t scaled(size_t count) {
     return debug != NULL && strstr(debug, "gcstress=") != NULL ? count / 200 : count;
 }
 
+/*
+ * All of a long test's rounds in the lane that is there for them, a part of them where they were already run: in other
+ * builds (tests/CMakeLists.txt says which).
+ */
+static inline unsigned part_of(unsigned rounds) {
+    const char *part = getenv("TERN_TEST_PART");
+    unsigned divisor = part != NULL ? (unsigned)atoi(part) : 1;
+    return divisor > 1 ? (rounds + divisor - 1) / divisor : rounds;
+}
+
 static inline tern_stats stats(void) {
     tern_stats s;
     s.size = sizeof s;

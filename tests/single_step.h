@@ -33,6 +33,10 @@
 
 /* Each operation is stepped so many times: the heap and its masks differ. */
 #define ROUNDS      3
+static inline unsigned rounds_wanted(void) {
+    return part_of(ROUNDS);
+}
+
 /*
  * A collection each time that an operation comes to an instruction, up to the fifth, and later at every 97th
  * step: loops over the bytes of an object are not worth more.

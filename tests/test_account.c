@@ -67,7 +67,8 @@ static void near_a_small_goal_the_heap_grows_to_it_and_no_further(void **state) 
 
 static void the_goal_follows_the_settings(void **state) {
     (void)state;
-    account_cycle(100 * MIB, 100 * MIB, 3000, 5000);
+    account_cycle(&(struct account_marked){
+        .live = 100 * MIB, .marked = 100 * MIB, .stack_bytes = 3000, .global_bytes = 5000});
     assert_int_equal(account.live, 100 * MIB);
     assert_int_equal(account_heap(), 100 * MIB);
     assert_int_equal(account.goal, 200 * MIB + 8000);
@@ -89,7 +90,7 @@ static void the_goal_follows_the_settings(void **state) {
     assert_int_equal(account.goal, 100 * MIB);
     settings.memory_limit = UINT64_MAX;
     settings.gc_percent = 100;
-    account_cycle(0, 0, 0, 0);
+    account_cycle(&(struct account_marked){0});
     assert_int_equal(account.goal, 4 * MIB);
 }
 

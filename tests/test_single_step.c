@@ -32,7 +32,7 @@ int main(void) {
 
 static NOINLINE void step_allocation(const struct operation *op) {
     begin(op->name);
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < rounds_wanted(); round++) {
         prepare(op);
         struct kept *k = keep(op->name, stepped(op->call, op), op->bytes);
         must(k->at != NULL, op->name, "there is no object");
@@ -79,7 +79,7 @@ static NOINLINE uintptr_t make_taken(size_t bytes, bool is_leaf, uint64_t seed) 
 static NOINLINE void step_resize(const struct operation *op) {
     begin(op->name);
     size_t common = op->from < op->bytes ? op->from : op->bytes;
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < rounds_wanted(); round++) {
         uint64_t seed = new_seed();
         uintptr_t before = make_taken(op->from, op->kind != KIND_WORDS, seed);
         clear_stack();
@@ -218,7 +218,7 @@ static void *weak_get(const struct operation *op) {
 static NOINLINE void step_given(const char *name, call_function *call, const char *back_name,
                                 call_function *back) {
     struct sum there = {0}, again = {0};
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < rounds_wanted(); round++) {
         uint64_t seed = new_seed();
         uintptr_t hidden = make_taken(GIVEN_BYTES, false, seed);
         clear_stack();
@@ -271,7 +271,7 @@ static void vector_registers_and_the_red_zone_are_roots(void **state) {
 static void a_cleanup_keeps_its_argument_and_can_be_taken_back(void **state) {
     (void)state;
     struct sum adding = {0}, removing = {0};
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < rounds_wanted(); round++) {
         cleanup_object = tern_alloc(80);
         uint64_t seed = new_seed();
         uintptr_t hidden = make_taken(GIVEN_BYTES, false, seed);
@@ -413,7 +413,7 @@ static void run_thread(void *(*function)(void *)) {
 
 static void threads_attach_and_detach_anywhere(void **state) {
     (void)state;
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < rounds_wanted(); round++) {
         run_thread(attached_and_detached);
         run_thread(attached_by_allocating);
     }

@@ -584,9 +584,9 @@ static void step_through(const struct store_operation *o, enum piece which,
                          void (*once)(const struct store_operation *o, enum piece which, uint64_t at)) {
     uint64_t wanted[3] = {0, 0, 0}, seen[3] = {0, 0, 0};
     enum place place;
-    uint64_t count = piece.count, places = 2 * STEPS_MOST / (count + 1);
-    if (places < PLACES_LEAST || places > PLACES_MOST)
-        places = places < PLACES_LEAST ? PLACES_LEAST : PLACES_MOST;
+    uint64_t count = piece.count, places = 2 * STEPS_MOST / (count + 1), most_places = part_of(PLACES_MOST);
+    if (places < PLACES_LEAST || places > most_places)
+        places = places < PLACES_LEAST ? PLACES_LEAST : most_places;
     for (uint64_t n = 0; n < count; n++)
         if (is_wanted(n, &place))
             wanted[place]++;
