@@ -1,7 +1,8 @@
 /*
- * ctest: timeout=600 lanes=none,address
+ * ctest: timeout=600 lanes=none
  * Fork: the child of a program with threads allocates and collects, and the parent goes on unharmed. Every
- * process here runs under gcverify. ThreadSanitizer refuses to start threads in a child.
+ * process here runs under gcverify. ThreadSanitizer refuses to start threads in a child; gcc 12's AddressSanitizer
+ * leaves the locks of its malloc as a fork finds them, so that the child may hang in its first call.
  *
  * Seen to fail: where the tests say so. The other breakages named there are what should make a test fail;
  * nobody has tried them yet.
@@ -103,15 +104,7 @@ static void *set_knobs(void *unused) {
     return NULL;
 }
 
-#ifdef __SANITIZE_ADDRESS__
-/*
- * gcc 12's AddressSanitizer leaves the locks of its malloc as a fork finds them: nobody may create a thread, which
- * allocates, while another one forks.
- */
-#define CROWD 6
-#else
 #define CROWD 7
-#endif
 static pthread_t crowd[CROWD];
 
 static void gather(void) {
@@ -119,9 +112,8 @@ static void gather(void) {
     for (size_t i = 0; i < 4; i++)
         must(tern_pthread_create(&crowd[i], NULL, allocate_meanwhile, (void *)i) == 0);
     must(tern_pthread_create(&crowd[4], NULL, collect_meanwhile, NULL) == 0);
-    must(tern_pthread_create(&crowd[5], NULL, set_knobs, NULL) == 0);
-    if (CROWD > 6)
-        must(pthread_create(&crowd[CROWD - 1], NULL, come_and_go, NULL) == 0);
+    must(pthread_create(&crowd[5], NULL, come_and_go, NULL) == 0);
+    must(tern_pthread_create(&crowd[6], NULL, set_knobs, NULL) == 0);
 }
 
 static void join(pthread_t thread) {
