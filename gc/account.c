@@ -81,8 +81,8 @@ uint64_t account_total(void) {
 #define SMALL_STEP_LEAST (64 * KIB)
 
 /* Records and bits are 192 bytes for a page of 8 KiB, 1/42; the rest is for what else may grow: queues, tables. */
-#define HARD_LIMIT_BESIDE_SHARE 20
-#define HARD_LIMIT_BESIDE_BYTES (256 * KIB)
+#define LIMIT_BESIDE_SHARE 20
+#define LIMIT_BESIDE_BYTES (256 * KIB)
 
 struct pagerun_growth account_growth(void) {
     struct pagerun_growth growth = {.room = UINT64_MAX, .step = PAGERUN_POPULATE_PAGES * PAGE_BYTES};
@@ -92,9 +92,8 @@ struct pagerun_growth account_growth(void) {
         growth.room = total < limit ? limit - total : 0;
         growth.hard = atomic_load_explicit(&settings.limit_is_hard, memory_order_relaxed);
         /* What a growth takes beside itself: records, bits, a table that doubles. */
-        uint64_t beside = growth.room / HARD_LIMIT_BESIDE_SHARE + HARD_LIMIT_BESIDE_BYTES;
-        if (growth.hard)
-            growth.room = growth.room > beside ? growth.room - beside : 0;
+        uint64_t beside = growth.room / LIMIT_BESIDE_SHARE + LIMIT_BESIDE_BYTES;
+        growth.room = growth.room > beside ? growth.room - beside : 0;
     }
     uint64_t held = pagerun_used_bytes() + pagerun_free_bytes();
     if (goal <= SMALL_GOAL_BYTES && held + growth.step > goal) {
@@ -126,6 +125,12 @@ void account_note_peaks(void) {
     raise_to(&account.peak_total, account_total());
 }
 
+/*
+ * What is kept by chance gives no right to grow. But it is there: without a bound a heap of few large objects would
+ * have little room between two collections.
+ */
+#define DOUBTED_SHARE 20
+
 void account_decide(void) {
     struct limit_in limit = {
         .limit = get(&settings.memory_limit),
@@ -134,10 +139,9 @@ void account_decide(void) {
         .heap_in_use = account_heap(),
         .live = get(&account.live),
     };
-    uint64_t live = get(&account.live), doubted = get(&account.doubted);
+    uint64_t live = get(&account.live), doubted = get(&account.doubted), most = live / DOUBTED_SHARE;
     struct pacer_in in = {
-        /* What is kept by chance gives no right to grow. */
-        .live_bytes = live > doubted ? live - doubted : 0,
+        .live_bytes = live - (doubted < most ? doubted : most),
         .stack_bytes = get(&account.stack_bytes),
         .global_bytes = get(&account.global_bytes),
         .gc_percent = atomic_load_explicit(&settings.gc_percent, memory_order_relaxed),

@@ -68,18 +68,26 @@ __attribute__((noinline)) void barrier_flush_outside(struct mutator *self) {
     mutator_leave(self);
 }
 
-/* One piece of a range: records what is there and what comes, then writes. Inside S1. */
-GC_NO_SANITIZE static void store_piece(struct mutator *self, uintptr_t *fields, const uintptr_t *values,
+static uintptr_t relaxed(const uintptr_t *at) {
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+/*
+ * One piece of a range: records what is there and what comes, then writes. Inside S1. What is copied from is read with
+ * acquire: others may have published there, and whoever finds it through the copy must see what they wrote before.
+ */
+static void store_piece(struct mutator *self, uintptr_t *fields, const uintptr_t *values,
                                        size_t count, bool backwards) {
     if (barrier_is_on() && !fault_is(FAULT_PLAIN_STORE))
         for (size_t i = 0; i < count; i++) {
-            barrier_record_inside(self, fields[i]);
+            barrier_record_inside(self, relaxed(&fields[i]));
             if (values != NULL)
-                barrier_record_inside(self, values[i]);
+                barrier_record_inside(self, relaxed(&values[i]));
         }
     for (size_t n = 0; n < count; n++) {
         size_t i = backwards ? count - 1 - n : n;
-        __atomic_store_n(&fields[i], values != NULL ? values[i] : 0, __ATOMIC_RELEASE);
+        uintptr_t value = values != NULL ? __atomic_load_n(&values[i], __ATOMIC_ACQUIRE) : 0;
+        __atomic_store_n(&fields[i], value, __ATOMIC_RELEASE);
     }
 }
 

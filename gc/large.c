@@ -18,7 +18,7 @@
  * too, as a pointer one past its end. The free page between them is for small objects. Smaller ones would lose more
  * by it than they gain.
  */
-#define APART_BYTES (96 * KIB)
+#define APART_BYTES MIB
 
 /* Zeroed at a time, so that in cooperative mode a stop waits for no more than this. */
 #define ZERO_PIECE (4 * MIB)

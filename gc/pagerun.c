@@ -27,6 +27,11 @@
 #define BINS       (EXACT_BINS + 26)
 /* Words of the residency map that are looked at, at most, for warm pages in partly cold runs: about 10 us. */
 #define LOOK_WORDS 4096
+/*
+ * Objects of so many pages are cut in a row: what is allocated one after the other mostly dies so, and leaves long runs
+ * and few dead objects next to a live one, which a root that points to its first byte keeps (marker_visit_root).
+ */
+#define ROW_PAGES 5
 
 static struct {
     struct os_lock lock;
@@ -34,6 +39,7 @@ static struct {
     uint64_t *cold;           /* one bit a page: not resident; under lock */
     uint64_t *small;          /* one bit for each 2 MiB: the kernel was told to use small pages; under lock */
     page_index end;           /* first page never grown; under lock */
+    page_index next;          /* the listed run behind what was cut last for a large object; 0: none; under lock */
     bool huge_pages;
     _Atomic size_t used, free_warm; /* pages; changed under lock, read relaxed */
     _Atomic uint64_t returned;      /* bytes */
@@ -163,6 +169,8 @@ static void insert_merged(page_index first, size_t pages, size_t cold) {
         unlink_run(after);
     }
     insert(first, pages, cold);
+    if (runs.next > first && runs.next < first + pages)
+        runs.next = first;
 }
 
 static page_index find(bool cold, size_t pages) {
@@ -219,7 +227,9 @@ static struct place find_warm_inside(size_t pages) {
 }
 
 static struct place find_place(size_t pages) {
-    page_index run = find(false, pages);
+    page_index run = runs.next;
+    if (pages < ROW_PAGES || run == 0 || heap_page(run)->run.cold != 0 || heap_page(run)->run.pages < pages)
+        run = find(false, pages);
     if (run == 0) {
         struct place inside = find_warm_inside(pages);
         if (inside.run != 0)
@@ -297,6 +307,8 @@ static struct pagerun cut(struct place place, size_t pages, struct pagerun_growt
     size_t cold_here = cold == 0 ? 0 : cold == whole ? pages : count_cold(first, pages);
     size_t cold_before = cold == 0 ? 0 : cold == whole ? before : count_cold(place.run, before);
     unlink_run(place.run);
+    if (pages >= ROW_PAGES || place.run == runs.next)
+        runs.next = rest > 0 ? after : 0;
     if (before > 0)
         insert(place.run, before, cold_before);
     if (rest > 0)
@@ -511,6 +523,13 @@ uint64_t pagerun_returned_bytes(void) {
     return atomic_load_explicit(&runs.returned, memory_order_relaxed);
 }
 
+static bool is_listed(page_index first) {
+    page_index i = runs.bins[heap_page(first)->run.cold != 0][bin_of(heap_page(first)->run.pages)];
+    while (i != 0 && i != first)
+        i = heap_page(i)->next;
+    return i == first;
+}
+
 void pagerun_check(void) {
     os_lock_acquire(&runs.lock);
     size_t warm = 0, used = 0;
@@ -543,6 +562,7 @@ void pagerun_check(void) {
         free_before = free;
         i += (page_index)pages;
     }
+    gc_check(runs.next == 0 || is_listed(runs.next), "the row goes on where no free run begins");
     gc_check(warm == atomic_load_explicit(&runs.free_warm, memory_order_relaxed),
              "free pages are miscounted");
     gc_check(used == atomic_load_explicit(&runs.used, memory_order_relaxed), "used pages are miscounted");
