@@ -625,7 +625,7 @@ static void *run(void *argument) {
         look_at(start->node);
         take(&t, start->node);
     }
-    for (unsigned n = 0; n < plan->turns; n++) {
+    for (unsigned n = 0; n < part_of(plan->turns); n++) {
         turns[draw(&t, TURNS)](&t);
         if (n % 64 == 0)
             thin_out(&t);
