@@ -81,8 +81,8 @@ uint64_t account_total(void) {
 #define SMALL_STEP_LEAST (64 * KIB)
 
 /* Records and bits are 192 bytes for a page of 8 KiB, 1/42; the rest is for what else may grow: queues, tables. */
-#define LIMIT_BESIDE_SHARE 20
-#define LIMIT_BESIDE_BYTES (256 * KIB)
+#define HARD_LIMIT_BESIDE_SHARE 20
+#define HARD_LIMIT_BESIDE_BYTES (256 * KIB)
 
 struct pagerun_growth account_growth(void) {
     struct pagerun_growth growth = {.room = UINT64_MAX, .step = PAGERUN_POPULATE_PAGES * PAGE_BYTES};
@@ -92,8 +92,9 @@ struct pagerun_growth account_growth(void) {
         growth.room = total < limit ? limit - total : 0;
         growth.hard = atomic_load_explicit(&settings.limit_is_hard, memory_order_relaxed);
         /* What a growth takes beside itself: records, bits, a table that doubles. */
-        uint64_t beside = growth.room / LIMIT_BESIDE_SHARE + LIMIT_BESIDE_BYTES;
-        growth.room = growth.room > beside ? growth.room - beside : 0;
+        uint64_t beside = growth.room / HARD_LIMIT_BESIDE_SHARE + HARD_LIMIT_BESIDE_BYTES;
+        if (growth.hard)
+            growth.room = growth.room > beside ? growth.room - beside : 0;
     }
     uint64_t held = pagerun_used_bytes() + pagerun_free_bytes();
     if (goal <= SMALL_GOAL_BYTES && held + growth.step > goal) {

@@ -292,6 +292,7 @@ static void decide(void) {
     r->assist_ns = marked.assist_ns;
     r->idle_ns = marked.idle_ns;
     r->beside_ns = marked.beside_ns;
+    r->beside_cpu_ns = marked.beside_cpu_ns;
     r->mark_ns = marked.wall_ns;
     r->other_cpu_ns = -marked.own_cpu_ns;
     weak_marking_is_over();
@@ -516,6 +517,25 @@ static __attribute__((noinline)) bool begin_or_run(struct mutator *self, enum cy
     return true;
 }
 
+/*
+ * The lock for a thread that wants memory. false: meanwhile another one brought the cycle about, or has it mark beside
+ * the program, which need not be waited for.
+ */
+static bool acquire_for_heap(uint32_t seen) {
+    for (;;) {
+        uint32_t before = atomic_load_explicit(&progress, memory_order_acquire);
+        if (heap_epoch() != seen || barrier_is_on())
+            return false;
+        if (atomic_load_explicit(&holders, memory_order_relaxed) == 0 && os_lock_try(&cycle_lock))
+            break;
+        os_futex_wait(&progress, before, LOOK_AGAIN_NS);
+    }
+    if (heap_epoch() == seen)
+        return true;
+    os_lock_release(&cycle_lock);
+    return false;
+}
+
 void cycle_collect(struct mutator *self, enum cycle_reason reason) {
     uint32_t seen = heap_epoch();
     int saved = errno;
@@ -525,10 +545,11 @@ void cycle_collect(struct mutator *self, enum cycle_reason reason) {
     mutator_block(self);
     if (reason == CYCLE_AWAIT) {
         await(seen, self->request);
-    } else {
-        acquire_after_holders();
+    } else if (reason != CYCLE_HEAP || acquire_for_heap(seen)) {
+        if (reason != CYCLE_HEAP)
+            acquire_after_holders();
         background_prepare(&background_work);
-        if ((reason == CYCLE_HEAP && heap_epoch() != seen) || !begin_or_run(self, reason))
+        if (!begin_or_run(self, reason))
             os_lock_release(&cycle_lock);
     }
     mutator_unblock(self);

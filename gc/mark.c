@@ -57,6 +57,7 @@ static struct {
     _Atomic int64_t credit;   /* scanned by background markers, not yet used up by debts; relaxed */
     _Atomic int64_t assist_ns;    /* of this cycle; relaxed */
     int64_t beside_ns;            /* wall time of concurrent marking in this cycle */
+    int64_t beside_cpu_ns;        /* its CPU, of all markers but assists */
     int64_t stopped_ns;           /* wall time of marking in stops */
 } marking;
 
@@ -278,7 +279,7 @@ void mark_begin(void) {
     atomic_store_explicit(&marking.work, 0, memory_order_relaxed);
     atomic_store_explicit(&marking.credit, 0, memory_order_relaxed);
     atomic_store_explicit(&marking.assist_ns, 0, memory_order_relaxed);
-    marking.beside_ns = marking.stopped_ns = 0;
+    marking.beside_ns = marking.beside_cpu_ns = marking.stopped_ns = 0;
 }
 
 /* Both clocks: on a busy machine the one goes on while others have the processor. */
@@ -371,9 +372,17 @@ static unsigned beside_markers(bool share_only) {
     return (unsigned)(wanted < 1 ? 1 : wanted > most ? most : wanted);
 }
 
+/* Of the library's markers; no round is open. */
+static int64_t markers_cpu_ns(void) {
+    int64_t sum = 0;
+    for (unsigned i = 0; i <= marking.started; i++)
+        sum += marking.markers[i].cpu_ns;
+    return sum;
+}
+
 void mark_beside(void (*look)(void), bool share_only) {
     struct marker *own = &marking.markers[0];
-    int64_t start = os_time_thread_cpu_ns(), clock = os_time_mono_ns();
+    int64_t start = os_time_thread_cpu_ns(), clock = os_time_mono_ns(), before = markers_cpu_ns();
     do {
         open_round(beside_markers(share_only), true);
         run_beside(own, 0, look, share_only);
@@ -382,6 +391,7 @@ void mark_beside(void (*look)(void), bool share_only) {
     } while (!grey_pool_is_dry());
     own->cpu_ns += os_time_thread_cpu_ns() - start;
     marking.beside_ns += os_time_mono_ns() - clock;
+    marking.beside_cpu_ns += markers_cpu_ns() - before;
 }
 
 static struct marker *take_guest(void) {
@@ -465,18 +475,18 @@ static void add_up(const struct marker *m, struct mark_result *result, uint64_t 
 struct mark_result mark_result(void) {
     struct mark_result result = {.live_bytes = barrier_shaded_bytes()};
     uint64_t ring = 0, stack = 0;
-    for (unsigned i = 0; i <= marking.started || i == 0; i++) {
+    for (unsigned i = 0; i <= marking.started; i++)
         add_up(&marking.markers[i], &result, &ring, &stack);
-        result.cpu_ns += marking.markers[i].cpu_ns;
-    }
+    result.cpu_ns = markers_cpu_ns();
     for (unsigned i = 0; i < GUESTS_MOST; i++)
         add_up(&marking.guests[i], &result, &ring, &stack);
     if (ring + stack != 0)
         marking.ring_last = ring > stack;
     int64_t planned = (int64_t)(PACER_UTILISATION * settings.processors * (double)marking.beside_ns);
-    result.idle_ns = marking.beside_ns != 0 && result.cpu_ns > planned ? result.cpu_ns - planned : 0;
+    result.idle_ns = marking.beside_cpu_ns > planned ? marking.beside_cpu_ns - planned : 0;
     result.own_cpu_ns = marking.markers[0].cpu_ns;
     result.beside_ns = marking.beside_ns;
+    result.beside_cpu_ns = marking.beside_cpu_ns;
     result.wall_ns = marking.beside_ns + marking.stopped_ns;
     result.assist_ns = atomic_load_explicit(&marking.assist_ns, memory_order_relaxed);
     result.markers = (int)(marking.beside_ns != 0 ? marking.active : marking.wanted);

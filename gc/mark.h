@@ -59,6 +59,7 @@ struct mark_result {
     int64_t cpu_ns;      /* of all markers but assists */
     int64_t own_cpu_ns;  /* of that, on the cycle's thread */
     int64_t beside_ns;   /* wall time of marking beside the program */
+    int64_t beside_cpu_ns; /* of cpu_ns, in it */
     int64_t wall_ns;     /* that and of marking in stops */
     int64_t assist_ns;   /* CPU of assists */
     int64_t idle_ns;     /* of cpu_ns, what idle processors gave */

@@ -56,6 +56,7 @@ static size_t map_bytes(void) {
 int pagerun_init(bool huge_pages) {
     runs.huge_pages = huge_pages;
     runs.end = 1;
+    runs.next = 0;
     runs.cold = os_mem_reserve(map_bytes(), os_mem_page_size());
     if (runs.cold == NULL || os_mem_commit(runs.cold, map_bytes()) != 0) {
         if (runs.cold != NULL)

@@ -117,11 +117,6 @@ static int64_t gc_cpu_so_far(void) {
     return s.stop_cpu_ns + s.mark_cpu_ns + s.sweep_cpu_ns + s.other_cpu_ns + sweep_background_cpu_ns();
 }
 
-/* CPU of background marking; what marking took within the stops is in their clocks. */
-static int64_t beside_cpu_ns(const struct cycle_report *report) {
-    return report->beside_ns > 0 ? report->mark_cpu_ns : 0;
-}
-
 static void trace(const struct cycle_report *report) {
     char text[TRACE_GC_LINE_MAX_BYTES];
     struct trace_cycle line = {
@@ -133,7 +128,7 @@ static void trace(const struct cycle_report *report) {
         .mark_term_clock_ns = report->end_stop_ns,
         .sweep_term_cpu_ns = report->start_stop_ns * settings.processors,
         .assist_cpu_ns = report->assist_ns,
-        .dedicated_cpu_ns = beside_cpu_ns(report) - report->idle_ns,
+        .dedicated_cpu_ns = report->beside_cpu_ns - report->idle_ns,
         .idle_cpu_ns = report->idle_ns,
         .mark_term_cpu_ns = report->end_stop_ns * settings.processors,
         .heap_start_bytes = report->heap_before,
@@ -249,7 +244,7 @@ void report_cycle(struct cycle_report *report) {
                         report->other_cpu_ns;
     /* A stopped world costs all processors' time: none of them can run the program. In CPU, as the program's share: on
      * a busy machine the clock goes on while others have the processor. */
-    feed_limiter(report->stops_cpu_ns * settings.processors + beside_cpu_ns(report) - report->idle_ns +
+    feed_limiter(report->stops_cpu_ns * settings.processors + report->beside_cpu_ns - report->idle_ns +
                      report->assist_ns,
                  report->gc_cpu_ns);
     report->number = stats_add(report);

@@ -17,7 +17,8 @@ struct cycle_report {
     int64_t mark_ns;                               /* of marking, in stops and beside */
     int64_t gc_cpu_ns, stop_cpu_ns, mark_cpu_ns, sweep_cpu_ns, other_cpu_ns;
     int64_t stops_cpu_ns;       /* of the thread that stopped the others, within the stops */
-    int64_t assist_ns, idle_ns; /* CPU of assists; of marking, what idle processors gave */
+    int64_t beside_cpu_ns;      /* of mark_cpu_ns, outside the stops */
+    int64_t assist_ns, idle_ns; /* CPU of assists; of beside_cpu_ns, what idle processors gave */
     uint64_t heap_before, heap_end, live, goal, next_goal, total;
     uint64_t stack_bytes, global_bytes;
 };

@@ -32,8 +32,8 @@ static _Atomic uint32_t progress;
 /* Threads that acknowledged a stop and do not run again yet. acq_rel. */
 static _Atomic uint32_t held;
 /*
- * When so many were left as must wait for a processor anyhow: with more threads than processors the others run when
- * it is their turn, as without a stop. acq_rel.
+ * So many may be left when the stop is over: none, or all but one where threads outnumber processors, which the
+ * collector shares; the others run when it is their turn, as without a stop. acq_rel.
  */
 static _Atomic uint32_t held_in_turn;
 static _Atomic int64_t resumed_ns;
@@ -205,8 +205,9 @@ int64_t stop_world(void) {
 }
 
 void start_world(void) {
-    uint32_t stopped = atomic_load_explicit(&held, memory_order_acquire), run = (uint32_t)settings.processors;
-    atomic_store_explicit(&held_in_turn, stopped > run ? stopped - run : 0, memory_order_release);
+    uint32_t stopped = atomic_load_explicit(&held, memory_order_acquire);
+    bool in_turn = stopped > (uint32_t)settings.processors;
+    atomic_store_explicit(&held_in_turn, in_turn ? stopped - 1 : 0, memory_order_release);
     uint32_t word = atomic_load_explicit(&stop_word, memory_order_relaxed) + 1;
     atomic_store_explicit(&stop_word, word, memory_order_seq_cst);
     os_lock_release(&mutator_list_lock);

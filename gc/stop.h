@@ -16,8 +16,8 @@ int stop_init(void);
  */
 int64_t stop_world(void);
 void start_world(void);
-/* When the last thread that a stop held ran again, or as many as there are processors, in monotonic ns: below 0 as
- * long as that is not so; before the stop, when this one held none. For the stopper, after start_world. */
+/* When the last thread that a stop held ran again, or the first one where there are more than processors, in monotonic
+ * ns: below 0 as long as that is not so; before the stop, when this one held none. For the stopper, after start_world. */
 int64_t stop_resumed_ns(void);
 
 /* In the child of a fork: threads that were about to run again after the last stop are gone. */
