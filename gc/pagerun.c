@@ -28,8 +28,9 @@
 /* Words of the residency map that are looked at, at most, for warm pages in partly cold runs: about 10 us. */
 #define LOOK_WORDS 4096
 /*
- * Objects of so many pages are cut in a row: what is allocated one after the other mostly dies so, and leaves long runs
- * and few dead objects next to a live one, which a root that points to its first byte keeps (marker_visit_root).
+ * From so many pages on, runs of the same length are cut in a row: what is allocated one after the other mostly dies so,
+ * and leaves long runs and few dead objects next to a live one, which a root that points to its first byte keeps
+ * (marker_visit_root).
  */
 #define ROW_PAGES 5
 
@@ -39,7 +40,8 @@ static struct {
     uint64_t *cold;           /* one bit a page: not resident; under lock */
     uint64_t *small;          /* one bit for each 2 MiB: the kernel was told to use small pages; under lock */
     page_index end;           /* first page never grown; under lock */
-    page_index next;          /* the listed run behind what was cut last for a large object; 0: none; under lock */
+    page_index next;          /* the listed run behind what was cut last for a row; 0: none; under lock */
+    size_t next_pages;        /* how many were cut; under lock */
     bool huge_pages;
     _Atomic size_t used, free_warm; /* pages; changed under lock, read relaxed */
     _Atomic uint64_t returned;      /* bytes */
@@ -229,7 +231,7 @@ static struct place find_warm_inside(size_t pages) {
 
 static struct place find_place(size_t pages) {
     page_index run = runs.next;
-    if (pages < ROW_PAGES || run == 0 || heap_page(run)->run.cold != 0 || heap_page(run)->run.pages < pages)
+    if (pages != runs.next_pages || run == 0 || heap_page(run)->run.cold != 0 || heap_page(run)->run.pages < pages)
         run = find(false, pages);
     if (run == 0) {
         struct place inside = find_warm_inside(pages);
@@ -310,6 +312,8 @@ static struct pagerun cut(struct place place, size_t pages, struct pagerun_growt
     unlink_run(place.run);
     if (pages >= ROW_PAGES || place.run == runs.next)
         runs.next = rest > 0 ? after : 0;
+    if (pages >= ROW_PAGES)
+        runs.next_pages = pages;
     if (before > 0)
         insert(place.run, before, cold_before);
     if (rest > 0)

@@ -138,13 +138,32 @@ static void the_run_freed_last_is_given_out_first(void **state) {
     (void)state;
     page_index runs[6];
     for (size_t i = 0; i < 6; i++) {
-        runs[i] = take(8);
+        runs[i] = take(4);
         take(1); /* keeps neighbours from merging */
     }
     for (size_t i = 0; i < 6; i++)
-        pagerun_give(runs[i], 8);
+        pagerun_give(runs[i], 4);
     for (size_t i = 6; i-- > 0;)
-        assert_int_equal(take(8), runs[i]);
+        assert_int_equal(take(4), runs[i]);
+}
+
+/* Also where the free run began to the left of where the last one was cut, and was cut into since. */
+static void long_runs_of_one_length_are_cut_in_a_row(void **state) {
+    (void)state;
+    page_index first = take(44), wall = take(1), second = take(44);
+    take(1);
+    pagerun_give(first, 44);
+    pagerun_give(second, 44);
+    page_index at = take(8);
+    for (page_index i = 1; i < 5; i++) {
+        if (i % 2 == 0)
+            pagerun_give(take(3), 3);
+        assert_int_equal(take(8), at + 8 * i);
+    }
+    pagerun_check();
+    assert_int_equal(take(8), at == first ? second : first); /* 4 pages were left */
+    pagerun_give(wall, 1);
+    pagerun_check();
 }
 
 static void neighbours_merge_in_any_order(void **state) {
@@ -468,6 +487,7 @@ int main(void) {
         SMALL(it_grows_by_the_step_that_is_asked_for),
         SMALL(free_memory_goes_back_before_the_heap_grows_past_the_limit),
         SMALL(the_run_freed_last_is_given_out_first),
+        SMALL(long_runs_of_one_length_are_cut_in_a_row),
         SMALL(neighbours_merge_in_any_order),
         SMALL(what_was_released_reads_zero_and_is_said_to),
         HUGE(what_was_released_reads_zero_and_is_said_to),
