@@ -316,8 +316,8 @@ typedef struct tern_stats {
     uint64_t stack_bytes;           /* scanned in the last collection: stacks and registers */
     uint64_t root_bytes;            /* scanned in the last collection: all other roots */
 
-    /* Time. A pause is one stop, from the first signal until the last thread runs again; a collection has one, or,
-     * where marking runs beside the program, two and seldom more. */
+    /* Time. A pause is one stop, from the first signal until the last thread runs again, or the first where threads
+     * outnumber processors; a collection has one, or, where marking runs beside the program, two and seldom more. */
     uint64_t pause_count, pause_total_ns, pause_max_ns, pause_p50_ns, pause_p99_ns;
     uint64_t stopping_max_ns; /* longest time until all threads were stopped */
     uint64_t gc_cpu_ns;       /* CPU in all of the collector: the four below */
