@@ -126,8 +126,9 @@ static void its_cpu_is_counted_turn_by_turn(void **state) {
     for (uint64_t n = 1; n <= 3; n++) {
         background_ring();
         wait_for(&begun, n + 1); /* what the turn before took is written by then */
-        assert_true(background_cpu_ns() > before);
-        before = background_cpu_ns();
+        int64_t now = background_cpu_ns(); /* once: the next turn may be over when it is asked again */
+        assert_true(now > before);
+        before = now;
         wait_for(&turns, n + 1);
     }
 }

@@ -66,6 +66,13 @@ static NOINLINE uint64_t sum_of(const struct node *head) {
 static atomic_bool over;
 static atomic_size_t rounds; /* of all threads below */
 
+/* The crowd is there to be in the way of a fork at any moment, not to take the processors from the children. */
+static void rest(void) {
+    tern_blocking_begin();
+    usleep(500);
+    tern_blocking_end();
+}
+
 static void *allocate_meanwhile(void *argument) {
     uint64_t seed = 1 + (uint64_t)(uintptr_t)argument;
     while (!atomic_load(&over)) {
@@ -73,14 +80,17 @@ static void *allocate_meanwhile(void *argument) {
         struct node *head = build(500, ++seed, &sum);
         must(sum_of(head) == sum);
         atomic_fetch_add(&rounds, 1);
+        rest();
     }
     return NULL;
 }
 
 static void *collect_meanwhile(void *unused) {
     (void)unused;
-    while (!atomic_load(&over))
+    while (!atomic_load(&over)) {
         tern_collect();
+        rest();
+    }
     return NULL;
 }
 
@@ -92,6 +102,7 @@ static void *come_and_go(void *unused) {
         struct node *head = build(20, 7, &sum);
         must(sum_of(head) == sum);
         tern_thread_detach();
+        usleep(500);
     }
     return NULL;
 }
@@ -99,8 +110,11 @@ static void *come_and_go(void *unused) {
 /* Takes the one lock of the runtime's own. */
 static void *set_knobs(void *unused) {
     (void)unused;
-    for (unsigned i = 0; !atomic_load(&over); i++)
+    for (unsigned i = 0; !atomic_load(&over); i++) {
         must(tern_set_knob("GOGC", i % 2 == 0 ? "100" : "120") == 0);
+        if (i % 64 == 0)
+            rest();
+    }
     return NULL;
 }
 
