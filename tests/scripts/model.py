@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
+# ctest: serial timeout=400 lanes=none
 """The model of a cycle (tests/model/) holds with both protections, and with each alone while the contract is kept;
 every fault put into it is found, and for the reason it was put there. docs/model.md says so too, row by row.
 
-By hand: check.py [NAME...] runs some variants, check.py --table prints the table of docs/model.md, check.py --trail NAME
+By hand: model.py [NAME...] runs some variants, model.py --table prints the table of docs/model.md, model.py --trail NAME
 tells the counterexample of one as a story."""
 import os
 import re
