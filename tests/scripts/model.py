@@ -3,8 +3,8 @@
 """The model of a cycle (tests/model/) holds with both protections, and with each alone while the contract is kept;
 every fault put into it is found, and for the reason it was put there. docs/model.md says so too, row by row.
 
-By hand: model.py [NAME...] runs some variants, model.py --table prints the table of docs/model.md, model.py --trail NAME
-tells the counterexample of one as a story."""
+By hand: model.py [NAME...] runs some variants, model.py --table prints the table of docs/model.md (with names: its rows
+for these), model.py --trail NAME tells the counterexample of one as a story."""
 import os
 import re
 import shutil
@@ -106,20 +106,25 @@ VARIANTS = {
     "weak-one-look": ("WEAK FAULT_WEAK_ONE_LOOK", NULL),
     "weak-one-look/read": ("WEAK FAULT_WEAK_ONE_LOOK NULL_UNCHECKED", READ),
     "swept-before-cleared": ("WEAK FAULT_SWEPT_BEFORE_CLEARED", CELL),
-    # Faults that the second protection forgives, and the first alone does not.
+    # Faults that both forgive together: all but one are forgiven by the second alone, none by the first alone.
     "flag-first": ("STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST", HOLDS),
     "flag-first/old": (f"STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST {OLD}", FREED),
+    "flag-first/new": (f"STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST {NEW}", HOLDS),
     "old-not-held": ("STORE FUEL=4 CYCLES=1 FAULT_OLD_NOT_HELD", HOLDS),
     "old-not-held/old": (f"STORE FUEL=4 CYCLES=1 FAULT_OLD_NOT_HELD {OLD}", FREED),
+    "old-not-held/new": (f"STORE FUEL=4 CYCLES=1 FAULT_OLD_NOT_HELD {NEW}", HOLDS),
     "swapped-first": ("EXCHANGE CYCLES=1 FAULT_SWAPPED_FIRST", HOLDS),
     "swapped-first/old": (f"EXCHANGE CYCLES=1 FAULT_SWAPPED_FIRST {OLD}", READ),
+    "swapped-first/new": (f"EXCHANGE CYCLES=1 FAULT_SWAPPED_FIRST {NEW}", HOLDS),
     "swapped-blindly": ("EXCHANGE CYCLES=1 FAULT_SWAPPED_BLINDLY", HOLDS),
     "swapped-blindly/old": (f"EXCHANGE CYCLES=1 FAULT_SWAPPED_BLINDLY {OLD}", READ),
+    "swapped-blindly/new": (f"EXCHANGE CYCLES=1 FAULT_SWAPPED_BLINDLY {NEW}", HOLDS),
     "move-one-outside-s1": ("MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1", HOLDS),
     "move-one-outside-s1/old": (f"MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1 {OLD}", FREED),
     "move-one-outside-s1/new": (f"MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1 {NEW}", FREED),
     "weak-not-recorded": ("WEAK FAULT_WEAK_NOT_RECORDED", HOLDS),
     "weak-not-recorded/old": (f"WEAK FAULT_WEAK_NOT_RECORDED {OLD}", FREED),
+    "weak-not-recorded/new": (f"WEAK FAULT_WEAK_NOT_RECORDED {NEW}", HOLDS),
     # Faults that need longer programs than these to get through both.
     "published-first/old": (f"CHAIN FUEL=5 CYCLES=1 FAULT_PUBLISHED_FIRST {OLD}", FREED),
     "barrier-off-early/old": (f"CHAIN FUEL=4 CYCLES=1 FAULT_BARRIER_OFF_EARLY {OLD}", FREED),
@@ -184,7 +189,8 @@ def tell_trail(name):
             print(f"{name}: holds, there is no trail")
             return
         story = run(["spin", "-t", "-T", *options(name), "cycle.pml"], directory)
-        print(story[:story.find("spin: text of failed assertion")].rstrip() + f"\n{name}: {result}")
+        story = story[:story.find("spin: text of failed assertion")].rstrip().split("\n")
+        print(*(line for line in story if not line.startswith("spin: warning")), f"{name}: {result}", sep="\n")
 
 
 def main(arguments):
@@ -194,11 +200,17 @@ def main(arguments):
     if Path(os.environ.get("TERN_BUILD_DIR", "")).name in ("debug", "clang"):
         print("the model is the same for every build: it is run with the release")
         return 77
-    if arguments[:1] == ["--trail"]:
-        tell_trail(arguments[1])
+    option = arguments.pop(0) if arguments[:1] in (["--trail"], ["--table"]) else ""
+    unknown = [name for name in arguments if name not in VARIANTS]
+    if unknown or (option == "--trail" and len(arguments) != 1):
+        print(*(f"no variant is named {name}: docs/model.md lists them" for name in unknown),
+              "usage: model.py [--table] [NAME...] or model.py --trail NAME", sep="\n", file=sys.stderr)
+        return 2
+    if option == "--trail":
+        tell_trail(arguments[0])
         return 0
-    table = arguments == ["--table"]
-    names = list(VARIANTS) if table or not arguments else arguments
+    table = option == "--table"
+    names = arguments or list(VARIANTS)
     document = DOCUMENT.read_text().split("\n")
     failures = 0
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -215,7 +227,8 @@ def main(arguments):
                 wrong += [f"docs/model.md has no such row: {row}"]
             failures += bool(wrong)
             print(f"{'FAILED' if wrong else 'ok':6} {name}: {result}, {states} states", *wrong, sep="\n       ", flush=True)
-    print(f"{len(names)} variants, {failures} failed")
+    if not table:
+        print(f"{len(names)} variants, {failures} failed")
     return 1 if failures else 0
 
 
