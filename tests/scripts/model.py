@@ -106,7 +106,7 @@ VARIANTS = {
     "weak-one-look": ("WEAK FAULT_WEAK_ONE_LOOK", NULL),
     "weak-one-look/read": ("WEAK FAULT_WEAK_ONE_LOOK NULL_UNCHECKED", READ),
     "swept-before-cleared": ("WEAK FAULT_SWEPT_BEFORE_CLEARED", CELL),
-    # Faults that both forgive together: all but one are forgiven by the second alone, none by the first alone.
+    # Faults that the second protection forgives, alone too, and the first alone does not.
     "flag-first": ("STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST", HOLDS),
     "flag-first/old": (f"STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST {OLD}", FREED),
     "flag-first/new": (f"STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST {NEW}", HOLDS),
@@ -119,12 +119,16 @@ VARIANTS = {
     "swapped-blindly": ("EXCHANGE CYCLES=1 FAULT_SWAPPED_BLINDLY", HOLDS),
     "swapped-blindly/old": (f"EXCHANGE CYCLES=1 FAULT_SWAPPED_BLINDLY {OLD}", READ),
     "swapped-blindly/new": (f"EXCHANGE CYCLES=1 FAULT_SWAPPED_BLINDLY {NEW}", HOLDS),
-    "move-one-outside-s1": ("MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1", HOLDS),
-    "move-one-outside-s1/old": (f"MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1 {OLD}", FREED),
-    "move-one-outside-s1/new": (f"MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1 {NEW}", FREED),
     "weak-not-recorded": ("WEAK FAULT_WEAK_NOT_RECORDED", HOLDS),
     "weak-not-recorded/old": (f"WEAK FAULT_WEAK_NOT_RECORDED {OLD}", FREED),
     "weak-not-recorded/new": (f"WEAK FAULT_WEAK_NOT_RECORDED {NEW}", HOLDS),
+    # Either alone loses this one; both together do not.
+    "move-one-outside-s1": ("MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1", HOLDS),
+    "move-one-outside-s1/old": (f"MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1 {OLD}", FREED),
+    "move-one-outside-s1/new": (f"MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1 {NEW}", FREED),
+    # With one slip of the program beside it, a flag that is tested too early gets through both.
+    "flag-first/slip-insert": ("STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST SLIP_INSERT", FREED),
+    "flag-first/slip-put-away": ("PUT_AWAY FUEL=4 CYCLES=1 FAULT_FLAG_FIRST", READ),
     # Faults that need longer programs than these to get through both.
     "published-first/old": (f"CHAIN FUEL=5 CYCLES=1 FAULT_PUBLISHED_FIRST {OLD}", FREED),
     "barrier-off-early/old": (f"CHAIN FUEL=4 CYCLES=1 FAULT_BARRIER_OFF_EARLY {OLD}", FREED),
