@@ -129,10 +129,13 @@ VARIANTS = {
     # With one slip of the program beside it, a flag that is tested too early gets through both.
     "flag-first/slip-insert": ("STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST SLIP_INSERT", FREED),
     "flag-first/slip-put-away": ("PUT_AWAY FUEL=4 CYCLES=1 FAULT_FLAG_FIRST", READ),
-    # Faults that need longer programs than these to get through both.
+    # The second alone forgives these, as far as these programs go; docs/model.md says what longer ones lose.
     "published-first/old": (f"CHAIN FUEL=5 CYCLES=1 FAULT_PUBLISHED_FIRST {OLD}", FREED),
+    "published-first/new": (f"CHAIN FUEL=5 CYCLES=1 FAULT_PUBLISHED_FIRST {NEW}", HOLDS),
     "barrier-off-early/old": (f"CHAIN FUEL=4 CYCLES=1 FAULT_BARRIER_OFF_EARLY {OLD}", FREED),
+    "barrier-off-early/new": (f"CHAIN FUEL=4 CYCLES=1 FAULT_BARRIER_OFF_EARLY {NEW}", HOLDS),
     "relative-count/old": (f"FLUSH FUEL=4 CYCLES=1 FAULT_RELATIVE_COUNT {OLD}", FREED),
+    "relative-count/new": (f"FLUSH FUEL=4 CYCLES=1 FAULT_RELATIVE_COUNT {NEW}", HOLDS),
     # A departure that costs garbage and nothing else.
     "read-not-moved": ("CHAIN FAULT_READ_NOT_MOVED", HOLDS),
     "read-not-moved/old": (f"CHAIN FAULT_READ_NOT_MOVED {OLD}", HOLDS),
