@@ -488,9 +488,11 @@ end: /* it may stay here */
     :: atomic { fuel > 0 && CAN_READ_WEAK -> fuel--; pick_register(d); printf("%d: begins a weak read\n", me) };
         weak_read()
 #endif
-#ifdef HIDING
+#ifdef CAN_HIDE
     :: atomic { fuel > 0 && CAN_HIDE && cache == 0 -> fuel--; pick_register(d);
                 printf("%d: puts %d into hidden memory\n", me, R(d)); cache = R(d); R(d) = 0; d = 0 }
+#endif
+#ifdef CAN_TAKE
     :: atomic { fuel > 0 && CAN_TAKE && cache != 0 -> fuel--; pick_register(d);
                 printf("%d: takes %d from hidden memory\n", me, cache);
                 R(d) = cache; assert_object(R(d)); cache = 0; d = 0 }

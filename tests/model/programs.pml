@@ -100,7 +100,6 @@
 #define INITIAL  alloc = ALL; cache = X; reg[0] = A; reg[1] = B; reg[2] = A
 #define CAN_LOAD  true
 #define CAN_STORE true
-#define CAN_HIDE  false
 #define CAN_TAKE  (on && cycles == 1)
 
 #elif defined(PROGRAM_PUT_AWAY) /* A pointer goes into hidden memory while marking, and comes back before the next cycle. */
@@ -122,7 +121,6 @@
 #define INITIAL  alloc = ALL; cache = X; reg[0] = A; reg[1] = B; reg[2] = A
 #define CAN_LOAD  true
 #define CAN_STORE true
-#define CAN_HIDE  false
 #define CAN_TAKE  true
 
 #else

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
+# ctest: serial timeout=400 lanes=none
 """The model of a cycle (tests/model/) holds with both protections, and with each alone while the contract is kept;
 every fault put into it is found, and for the reason it was put there. docs/model.md says so too, row by row.
 
-By hand: check.py [NAME...] runs some variants, check.py --table prints the table of docs/model.md, check.py --trail NAME
-tells the counterexample of one as a story."""
+By hand: model.py [NAME...] runs some variants, model.py --table prints the table of docs/model.md (with names: its rows
+for these), model.py --trail NAME tells the counterexample of one as a story."""
 import os
 import re
 import shutil
@@ -105,24 +106,36 @@ VARIANTS = {
     "weak-one-look": ("WEAK FAULT_WEAK_ONE_LOOK", NULL),
     "weak-one-look/read": ("WEAK FAULT_WEAK_ONE_LOOK NULL_UNCHECKED", READ),
     "swept-before-cleared": ("WEAK FAULT_SWEPT_BEFORE_CLEARED", CELL),
-    # Faults that the second protection forgives, and the first alone does not.
+    # Faults that the second protection forgives, alone too, and the first alone does not.
     "flag-first": ("STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST", HOLDS),
     "flag-first/old": (f"STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST {OLD}", FREED),
+    "flag-first/new": (f"STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST {NEW}", HOLDS),
     "old-not-held": ("STORE FUEL=4 CYCLES=1 FAULT_OLD_NOT_HELD", HOLDS),
     "old-not-held/old": (f"STORE FUEL=4 CYCLES=1 FAULT_OLD_NOT_HELD {OLD}", FREED),
+    "old-not-held/new": (f"STORE FUEL=4 CYCLES=1 FAULT_OLD_NOT_HELD {NEW}", HOLDS),
     "swapped-first": ("EXCHANGE CYCLES=1 FAULT_SWAPPED_FIRST", HOLDS),
     "swapped-first/old": (f"EXCHANGE CYCLES=1 FAULT_SWAPPED_FIRST {OLD}", READ),
+    "swapped-first/new": (f"EXCHANGE CYCLES=1 FAULT_SWAPPED_FIRST {NEW}", HOLDS),
     "swapped-blindly": ("EXCHANGE CYCLES=1 FAULT_SWAPPED_BLINDLY", HOLDS),
     "swapped-blindly/old": (f"EXCHANGE CYCLES=1 FAULT_SWAPPED_BLINDLY {OLD}", READ),
+    "swapped-blindly/new": (f"EXCHANGE CYCLES=1 FAULT_SWAPPED_BLINDLY {NEW}", HOLDS),
+    "weak-not-recorded": ("WEAK FAULT_WEAK_NOT_RECORDED", HOLDS),
+    "weak-not-recorded/old": (f"WEAK FAULT_WEAK_NOT_RECORDED {OLD}", FREED),
+    "weak-not-recorded/new": (f"WEAK FAULT_WEAK_NOT_RECORDED {NEW}", HOLDS),
+    # Either alone loses this one; both together do not.
     "move-one-outside-s1": ("MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1", HOLDS),
     "move-one-outside-s1/old": (f"MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1 {OLD}", FREED),
     "move-one-outside-s1/new": (f"MOVE CYCLES=1 FAULT_MOVE_OUTSIDE_S1 {NEW}", FREED),
-    "weak-not-recorded": ("WEAK FAULT_WEAK_NOT_RECORDED", HOLDS),
-    "weak-not-recorded/old": (f"WEAK FAULT_WEAK_NOT_RECORDED {OLD}", FREED),
-    # Faults that need longer programs than these to get through both.
+    # With one slip of the program beside it, a flag that is tested too early gets through both.
+    "flag-first/slip-insert": ("STORE FUEL=4 CYCLES=1 FAULT_FLAG_FIRST SLIP_INSERT", FREED),
+    "flag-first/slip-put-away": ("PUT_AWAY FUEL=4 CYCLES=1 FAULT_FLAG_FIRST", READ),
+    # The second alone forgives these, as far as these programs go; docs/model.md says what longer ones lose.
     "published-first/old": (f"CHAIN FUEL=5 CYCLES=1 FAULT_PUBLISHED_FIRST {OLD}", FREED),
+    "published-first/new": (f"CHAIN FUEL=5 CYCLES=1 FAULT_PUBLISHED_FIRST {NEW}", HOLDS),
     "barrier-off-early/old": (f"CHAIN FUEL=4 CYCLES=1 FAULT_BARRIER_OFF_EARLY {OLD}", FREED),
+    "barrier-off-early/new": (f"CHAIN FUEL=4 CYCLES=1 FAULT_BARRIER_OFF_EARLY {NEW}", HOLDS),
     "relative-count/old": (f"FLUSH FUEL=4 CYCLES=1 FAULT_RELATIVE_COUNT {OLD}", FREED),
+    "relative-count/new": (f"FLUSH FUEL=4 CYCLES=1 FAULT_RELATIVE_COUNT {NEW}", HOLDS),
     # A departure that costs garbage and nothing else.
     "read-not-moved": ("CHAIN FAULT_READ_NOT_MOVED", HOLDS),
     "read-not-moved/old": (f"CHAIN FAULT_READ_NOT_MOVED {OLD}", HOLDS),
@@ -183,7 +196,8 @@ def tell_trail(name):
             print(f"{name}: holds, there is no trail")
             return
         story = run(["spin", "-t", "-T", *options(name), "cycle.pml"], directory)
-        print(story[:story.find("spin: text of failed assertion")].rstrip() + f"\n{name}: {result}")
+        story = story[:story.find("spin: text of failed assertion")].rstrip().split("\n")
+        print(*(line for line in story if not line.startswith("spin: warning")), f"{name}: {result}", sep="\n")
 
 
 def main(arguments):
@@ -193,11 +207,17 @@ def main(arguments):
     if Path(os.environ.get("TERN_BUILD_DIR", "")).name in ("debug", "clang"):
         print("the model is the same for every build: it is run with the release")
         return 77
-    if arguments[:1] == ["--trail"]:
-        tell_trail(arguments[1])
+    option = arguments.pop(0) if arguments[:1] in (["--trail"], ["--table"]) else ""
+    unknown = [name for name in arguments if name not in VARIANTS]
+    if unknown or (option == "--trail" and len(arguments) != 1):
+        print(*(f"no variant is named {name}: docs/model.md lists them" for name in unknown),
+              "usage: model.py [--table] [NAME...] or model.py --trail NAME", sep="\n", file=sys.stderr)
+        return 2
+    if option == "--trail":
+        tell_trail(arguments[0])
         return 0
-    table = arguments == ["--table"]
-    names = list(VARIANTS) if table or not arguments else arguments
+    table = option == "--table"
+    names = arguments or list(VARIANTS)
     document = DOCUMENT.read_text().split("\n")
     failures = 0
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -214,7 +234,8 @@ def main(arguments):
                 wrong += [f"docs/model.md has no such row: {row}"]
             failures += bool(wrong)
             print(f"{'FAILED' if wrong else 'ok':6} {name}: {result}, {states} states", *wrong, sep="\n       ", flush=True)
-    print(f"{len(names)} variants, {failures} failed")
+    if not table:
+        print(f"{len(names)} variants, {failures} failed")
     return 1 if failures else 0
 
 
