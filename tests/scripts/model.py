@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ctest: serial timeout=400 lanes=none
+# ctest: serial timeout=900 lanes=none
 """The model of a cycle (tests/model/) holds with both protections, and with each alone while the contract is kept;
 every fault put into it is found, and for the reason it was put there. docs/model.md says so too, row by row.
 
