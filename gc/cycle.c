@@ -48,8 +48,11 @@ static struct os_lock cycle_lock = OS_LOCK_INIT;
 static _Atomic uint32_t holders;
 /* A futex: changes when marking begins beside the program and when a cycle is over. release. */
 static _Atomic uint32_t progress;
-/* The background is asked for a cycle; by the threads that reach the trigger. relaxed. */
-static _Atomic bool asked;
+/*
+ * The background is asked for a cycle, by the threads that reach the trigger: 1 and the epoch of then. The next one is
+ * asked for nothing by it, and takes nothing back that is asked after it. relaxed.
+ */
+static _Atomic uint64_t asked;
 /* The background is given the cycle under way, and the lock. release / acquire. */
 static _Atomic bool handed;
 
@@ -67,7 +70,7 @@ static struct {
 
 void cycle_init(void) {
     memset(&now, 0, sizeof now);
-    atomic_store_explicit(&asked, false, memory_order_relaxed);
+    atomic_store_explicit(&asked, 0, memory_order_relaxed);
     atomic_store_explicit(&handed, false, memory_order_relaxed);
     barrier_set(false);
 }
@@ -78,6 +81,13 @@ void cycle_init(void) {
 static uint32_t next_stress(struct mutator *self) {
     self->stress_random = self->stress_random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return 1 + (uint32_t)((self->stress_random >> 33) % (2 * (uint64_t)settings.stress - 1));
+}
+
+static uint64_t this_epochs_request(void) {
+    return 1 + (uint64_t)heap_epoch();
+}
+static bool is_asked(void) {
+    return atomic_load_explicit(&asked, memory_order_relaxed) == this_epochs_request();
 }
 
 /* The cycle starts before the goal, beside the program, on the background thread. */
@@ -134,7 +144,8 @@ bool cycle_wanted(struct mutator *self, uint64_t request, enum cycle_reason *rea
     }
     if (!early)
         return true;
-    if (!atomic_exchange_explicit(&asked, true, memory_order_relaxed))
+    uint64_t request_now = this_epochs_request();
+    if (atomic_exchange_explicit(&asked, request_now, memory_order_relaxed) != request_now)
         background_ring();
     *reason = CYCLE_AWAIT;
     return heap_then > goal && !is_limit_lost();
@@ -456,7 +467,7 @@ static void acquire_or_be_handed(void) {
 static void background_turn(void) {
     if (atomic_exchange_explicit(&handed, false, memory_order_acquire))
         take_over();
-    bool wanted = atomic_load_explicit(&asked, memory_order_relaxed);
+    bool wanted = is_asked();
     bool due = !wanted && is_due();
     if (wanted || due) {
         uint32_t seen = heap_epoch();
@@ -464,9 +475,7 @@ static void background_turn(void) {
         follow_processors(); /* under the lock: it takes another, which a fork must find free */
         if (heap_epoch() == seen)
             run(wanted ? CYCLE_HEAP : CYCLE_PERIODIC);
-        atomic_store_explicit(&asked, false, memory_order_relaxed);
         os_lock_release(&cycle_lock);
-        tell_progress(); /* who awaits a cycle that did not have to be */
     }
     sweep_background();
 }
@@ -482,7 +491,7 @@ static __attribute__((noinline)) void await(uint32_t seen, uint64_t request) {
         bool open = sweep_is_open();
         if (open && heap_epoch() != seen)
             return;
-        if (open && (barrier_is_on() ? !must_finish(request) : !atomic_load_explicit(&asked, memory_order_relaxed)))
+        if (open && (barrier_is_on() ? !must_finish(request) : !is_asked()))
             return;
         os_futex_wait(&progress, before, -1);
     }
@@ -552,6 +561,9 @@ void cycle_collect(struct mutator *self, enum cycle_reason reason) {
         if (!begin_or_run(self, reason))
             os_lock_release(&cycle_lock);
     }
+    /* It marks beside the program, which may go on but where the limit would be passed. */
+    if (reason == CYCLE_HEAP && barrier_is_on() && must_finish(self->request))
+        await(seen, self->request);
     mutator_unblock(self);
     cycle_deliver();
     errno = saved;
@@ -591,7 +603,7 @@ void cycle_release(void) {
 
 void cycle_after_fork(void) {
     /* By threads that are gone. The collector's state is whole: no cycle was under way. */
-    atomic_store_explicit(&asked, false, memory_order_relaxed);
+    atomic_store_explicit(&asked, 0, memory_order_relaxed);
     atomic_store_explicit(&holders, 0, memory_order_relaxed);
 }
 
