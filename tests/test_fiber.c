@@ -140,10 +140,104 @@ static void registers_are_roots_at_each_instruction_of_a_switch(void **state) {
     side_free(side);
 }
 
+/* ---- what a cycle has seen ---- */
+
+static tern_fiber *about_to_run;
+static struct {
+    uint64_t at;
+    bool there;
+} start;
+
+static bool start_a_cycle(void) {
+    if (step.instructions < start.at)
+        return true;
+    start.there = true;
+    if (!wait_for(ask_for(REQUEST_START), GIVE_UP_NS)) {
+        say_where("no stop within 20 s");
+        abort();
+    }
+    step.waited++;
+    return false;
+}
+
+static void *announce(const struct operation *op) {
+    (void)op;
+    tern_fiber_switch(about_to_run);
+    return NULL;
+}
+
+/* The cycle's first stop comes at each instruction of the announcement; its second one finds that the fiber may have run. */
+static void what_is_about_to_run_was_not_seen_wherever_the_announcement_is_stopped(void **state) {
+    (void)state;
+    static char stack[4096];
+    about_to_run = tern_fiber_new(stack, sizeof stack);
+    const struct fiber *fiber = (const struct fiber *)about_to_run;
+    assert_non_null(fiber);
+    begin("tern_fiber_switch");
+    for (start.at = 0, start.there = true; start.there; start.at++) {
+        tern_fiber_switch(NULL);
+        step.visit = start_a_cycle;
+        start.there = false;
+        stepped(announce, NULL);
+        if (!start.there)
+            break;
+        must(fiber->seen_in != heap_epoch(), "a fiber", "it counts as seen, and is about to run");
+        if (!wait_for(ask_for(REQUEST_END), GIVE_UP_NS))
+            fail_msg("no end of the cycle within 20 s");
+    }
+    end();
+    tern_fiber_switch(NULL);
+    tern_fiber_free(about_to_run);
+}
+
+static size_t looks;
+
+static void count(void *context, const void *from, size_t words) {
+    (void)context;
+    (void)from;
+    (void)words;
+    looks++;
+}
+
+static void look(void *unused) {
+    (void)unused;
+    looks = 0;
+    assert_int_equal(fiber_each(count, NULL), 3 * 4096);
+}
+
+/* As a stop of a cycle would. */
+static size_t looked_at(void) {
+    cycle_stopped(mutator_self, look, NULL);
+    return looks;
+}
+
+static void a_parked_fiber_is_looked_at_once_a_cycle_and_again_when_it_may_have_run(void **state) {
+    (void)state;
+    static char stacks[3][4096];
+    tern_fiber *three[3];
+    for (size_t i = 0; i < 3; i++)
+        three[i] = tern_fiber_new(stacks[i], sizeof stacks[i]);
+    tern_collect();
+    assert_int_equal(looked_at(), 3);
+    assert_int_equal(looked_at(), 0);
+    tern_fiber_switch(three[1]);
+    assert_int_equal(looked_at(), 1); /* it may run from now on */
+    assert_int_equal(looked_at(), 1);
+    tern_fiber_switch(NULL);
+    assert_int_equal(looked_at(), 1); /* it ran until now, for all that is known */
+    assert_int_equal(looked_at(), 0);
+    tern_collect();
+    assert_int_equal(looked_at(), 3);
+    for (size_t i = 0; i < 3; i++)
+        tern_fiber_free(three[i]);
+}
+
 /* An argument is a filter of test names. */
 int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(registers_are_roots_at_each_instruction_of_a_switch),
+        cmocka_unit_test(what_is_about_to_run_was_not_seen_wherever_the_announcement_is_stopped),
+        cmocka_unit_test(a_parked_fiber_is_looked_at_once_a_cycle_and_again_when_it_may_have_run),
     };
     pthread_t thread = single_step_start(TERN_STORES_BARRIER);
     if (tern_root_add(&given, sizeof given) != 0)
