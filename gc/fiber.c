@@ -74,16 +74,24 @@ struct fiber *fiber_new(void *stack_lo, size_t bytes) {
     return NULL;
 }
 
+/* Its index, or how many there are. By its address alone, since one that was freed may not be read. */
+static size_t index_of(const struct fiber *fiber) {
+    size_t at = 0;
+    while (at < fibers.count && fibers.list[at] != fiber)
+        at++;
+    return at;
+}
+
 void fiber_free(struct fiber *fiber) {
     uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
+    os_lock_acquire(&fibers.lock);
+    size_t at = index_of(fiber);
+    if (at == fibers.count)
+        fatal_misuse("a fiber was unregistered that is not registered", (uintptr_t)fiber,
+                     "Pass what tern_fiber_new returned, once.");
     if (sp >= fiber->lo && sp < fiber->hi)
         fatal_misuse("a fiber was unregistered by code that runs on it", fiber->lo,
                      "Switch to another stack first, and unregister it from there.");
-    os_lock_acquire(&fibers.lock);
-    size_t at = lower_bound(fiber->lo);
-    if (at == fibers.count || fibers.list[at] != fiber)
-        fatal_misuse("a fiber was unregistered that is not registered", (uintptr_t)fiber,
-                     "Pass what tern_fiber_new returned, once.");
     fibers.count--;
     memmove(&fibers.list[at], &fibers.list[at + 1], (fibers.count - at) * sizeof *fibers.list);
     os_lock_release(&fibers.lock);

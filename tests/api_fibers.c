@@ -326,6 +326,16 @@ static void *collect_all_the_time(void *unused) {
     return NULL;
 }
 
+/* With a small stack: while it runs a fiber, all of it is scanned in each stop, and looked at by gcverify. */
+static pthread_t start(void *(*function)(void *), void *argument) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    must(pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, 256 * 1024) == 0);
+    must(tern_pthread_create(&thread, &attributes, function, argument) == 0);
+    pthread_attr_destroy(&attributes);
+    return thread;
+}
+
 static void join(pthread_t thread) {
     tern_blocking_begin();
     pthread_join(thread, NULL);
@@ -361,8 +371,7 @@ static void turn_list(struct fiber *self) {
 }
 
 static int switch_meanwhile(void) {
-    pthread_t thread;
-    must(tern_pthread_create(&thread, NULL, collect_all_the_time, NULL) == 0);
+    pthread_t thread = start(collect_all_the_time, NULL);
     struct fiber *fibers[8];
     for (size_t i = 0; i < 8; i++)
         fibers[i] = fiber_new(turn_list, i << 32);
@@ -423,12 +432,12 @@ static void *carry(void *argument) {
 }
 
 static int rove(void) {
-    pthread_t threads[CARRIES], collector;
+    pthread_t threads[CARRIES];
     for (size_t i = 0; i < ROVERS; i++)
         put_on_shelf(fiber_new(i % 2 == 0 ? turn_list : one_list, i << 32));
     for (size_t i = 0; i < CARRIES; i++)
-        must(tern_pthread_create(&threads[i], NULL, carry, (void *)i) == 0);
-    must(tern_pthread_create(&collector, NULL, collect_all_the_time, NULL) == 0);
+        threads[i] = start(carry, (void *)i);
+    pthread_t collector = start(collect_all_the_time, NULL);
     tern_blocking_begin();
     while (atomic_load(&collections) < part_of(150))
         sched_yield();
@@ -474,9 +483,7 @@ static void *resume_and_end(void *unused) {
 static int threads_end(void) {
     handed = fiber_new(detach_inside, 1);
     for (size_t i = 0; i < 20; i++) {
-        pthread_t thread;
-        must(pthread_create(&thread, NULL, resume_and_end, NULL) == 0);
-        join(thread);
+        join(start(resume_and_end, NULL));
         tern_collect();
         scribble(100);
     }
@@ -503,9 +510,7 @@ static void end_thread(struct fiber *self) {
 static int end_on_a_fiber(void) {
     for (size_t i = 0; i < 20; i++) {
         handed = fiber_new(end_thread, i);
-        pthread_t thread;
-        must(pthread_create(&thread, NULL, resume_and_end, NULL) == 0);
-        join(thread);
+        join(start(resume_and_end, NULL));
         tern_collect();
         must(handed->count == 1);
         fiber_free(handed);
@@ -544,8 +549,7 @@ static int interrupt(void) {
     stack_t alternate = {.ss_sp = memory, .ss_size = sizeof memory};
     struct sigaction action = {.sa_handler = wait_for_collections, .sa_flags = SA_ONSTACK};
     must(sigaltstack(&alternate, NULL) == 0 && sigaction(SIGUSR1, &action, NULL) == 0);
-    pthread_t thread;
-    must(tern_pthread_create(&thread, NULL, collect_all_the_time, NULL) == 0);
+    pthread_t thread = start(collect_all_the_time, NULL);
     struct fiber *f = fiber_new(be_interrupted, 1);
     struct item *mine = list(77, LENGTH);
     for (size_t i = 0; i < 10; i++) {
@@ -641,16 +645,15 @@ static int from_a_fork(void) {
     return status;
 }
 
+/* The whole program goes on inside, twice. */
 static void fork_inside(struct fiber *self) {
-    self->wrong = from_a_fork() != 0; /* shuts down, too */
+    (void)self;
+    _exit(from_a_fork());
 }
 
 static int fork_on_a_fiber(void) {
-    struct fiber *f = fiber_new(fork_inside, 1);
-    f->home = NULL;
-    tern_fiber_switch(f->registered);
-    swapcontext(&f->outside, &f->inside);
-    return f->wrong;
+    resume(fiber_new(fork_inside, 1));
+    return 1;
 }
 
 static void fibers_run_on_in_both_processes_after_a_fork(void **state) {
@@ -659,6 +662,7 @@ static void fibers_run_on_in_both_processes_after_a_fork(void **state) {
     if (sanitizer != NULL && sanitizer[0] != 0)
         skip(); /* AddressSanitizer's malloc does not survive one among threads */
     both(from_a_fork, "gcverify=1");
+    both(fork_on_a_fiber, "gcverify=1");
 }
 
 static void shut_down_inside(struct fiber *self) {
@@ -744,8 +748,7 @@ static void stay(struct fiber *self) {
 
 static int freed_while_it_runs(void) {
     handed = fiber_new(stay, 0);
-    pthread_t thread;
-    must(tern_pthread_create(&thread, NULL, resume_and_end, NULL) == 0);
+    start(resume_and_end, NULL);
     while (!atomic_load(&is_there))
         sched_yield();
     tern_fiber_free(handed->registered);
