@@ -232,7 +232,7 @@ static int a_thousand(void) {
     must(fibers != NULL);
     for (size_t i = 0; i < MANY; i++)
         fibers[i] = fiber_new(one_list, i << 32);
-    for (size_t turn = 0; turn < 4; turn++) {
+    for (size_t turn = 0; turn < 3; turn++) {
         for (size_t i = 0; i < MANY; i++)
             resume(fibers[(i * 7 + turn) % MANY]);
         tern_collect();
@@ -375,7 +375,7 @@ static int switch_meanwhile(void) {
     struct fiber *fibers[8];
     for (size_t i = 0; i < 8; i++)
         fibers[i] = fiber_new(turn_list, i << 32);
-    unsigned long least = part_of(300);
+    unsigned long least = part_of(120);
     for (size_t n = 0; atomic_load(&collections) < least; n++)
         resume(fibers[n % 8]);
     atomic_store(&over, true);
@@ -439,7 +439,7 @@ static int rove(void) {
         threads[i] = start(carry, (void *)i);
     pthread_t collector = start(collect_all_the_time, NULL);
     tern_blocking_begin();
-    while (atomic_load(&collections) < part_of(150))
+    while (atomic_load(&collections) < part_of(40))
         sched_yield();
     tern_blocking_end();
     atomic_store(&over, true);

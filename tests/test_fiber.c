@@ -73,7 +73,7 @@ static void run(void) {
         object = switch_holding(&side->inside, &side->outside, object);
 }
 
-static struct side *side_new(void) {
+static struct side *side_new(void (*body)(void)) {
     char *stack = aligned_alloc(64, STACK_BYTES);
     struct side *s = (struct side *)stack;
     if (stack == NULL || getcontext(&s->inside) != 0)
@@ -82,7 +82,7 @@ static struct side *side_new(void) {
     must(s->fiber != NULL, "side_new", "no fiber");
     s->inside.uc_stack.ss_sp = stack + sizeof *s;
     s->inside.uc_stack.ss_size = STACK_BYTES - sizeof *s;
-    makecontext(&s->inside, run, 0);
+    makecontext(&s->inside, body, 0);
     return s;
 }
 
@@ -121,7 +121,7 @@ static NOINLINE void take_from(size_t bytes, uint64_t seed) {
 
 static void registers_are_roots_at_each_instruction_of_a_switch(void **state) {
     (void)state;
-    side = side_new();
+    side = side_new(run);
     uint64_t of_fiber = new_seed();
     give(64, of_fiber);
     there_and_back(NULL); /* the fiber has taken its object, and is parked */
@@ -137,6 +137,30 @@ static void registers_are_roots_at_each_instruction_of_a_switch(void **state) {
         must(holds((unsigned char *)~hidden, 64, of_fiber), switching.name, "the fiber's object was overwritten");
     }
     end();
+    side_free(side);
+}
+
+static void collect_inside(void) {
+    for (;;) {
+        tern_collect();
+        tern_collect();
+        swapcontext(&side->inside, &side->outside);
+    }
+}
+
+/* They lie in the ucontext_t at the lower end, below the stack pointer of the fiber, which itself collects. */
+static void registers_of_who_switched_to_a_fiber_are_roots_while_it_runs(void **state) {
+    (void)state;
+    side = side_new(collect_inside);
+    there_and_back(NULL);
+    for (unsigned round = 0; round < 10; round++) {
+        uint64_t seed = new_seed();
+        take_from(48, seed);
+        clear_below();
+        struct kept *k = keep("a switch", there_and_back(NULL), 48);
+        k->seed = seed;
+        check_kept();
+    }
     side_free(side);
 }
 
@@ -236,6 +260,7 @@ static void a_parked_fiber_is_looked_at_once_a_cycle_and_again_when_it_may_have_
 int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(registers_are_roots_at_each_instruction_of_a_switch),
+        cmocka_unit_test(registers_of_who_switched_to_a_fiber_are_roots_while_it_runs),
         cmocka_unit_test(what_is_about_to_run_was_not_seen_wherever_the_announcement_is_stopped),
         cmocka_unit_test(a_parked_fiber_is_looked_at_once_a_cycle_and_again_when_it_may_have_run),
     };
