@@ -1,10 +1,21 @@
 /*
- * Fibers of a program, switched by ucontext: what a parked one holds survives, wherever it is resumed; so does what the
- * thread holds that runs one; and what a freed one held dies. Each scenario runs in a child of its own, under
- * gcverify, for a program that promises the barrier and for one that does not.
+ * Fibers of a program, switched by ucontext: what a parked one holds survives, wherever it is resumed; so
+ * does what the thread holds that runs one; and what a freed one held dies. Each scenario runs in a child of
+ * its own, under gcverify, for a program that promises the barrier and for one that does not.
  *
  * Seen to fail:
- * PLANTS
+ *   - fiber_each that leaves parked fibers out: ten tests, gcverify, "... is reachable but was not marked; a
+ * parked fiber's stack ... leads to it"
+ *   - a fiber that runs scanned from its stack pointer only, by the collector: a_thread_switches_while... and
+ *     fibers_go_from_thread_to_thread, "... a fiber's stack of thread ..., saved at ... leads to it"; where
+ * that is so of interrupted threads only, the latter
+ *   - visit_stacks that leaves out the thread's own stack while it runs a fiber: what_the_thread_holds...,
+ * and two others,
+ *     "... a stack, not the current one, of thread ..."
+ *   - fiber_free that leaves the fiber in the list: a_thousand_fibers_come_and_go, "must hold: f->registered
+ * != NULL", and a segmentation fault in what_a_freed_fiber_held_dies...
+ *   - fiber_free that reads the fiber before it is found in the list: a segmentation fault where it is freed
+ * twice Not to be seen: a program that does not announce its switches, which the barrier's snapshot covers.
  *
  * ctest: lanes=none,address
  * (ThreadSanitizer must be told of each switch, by calls of its own.)
@@ -194,7 +205,7 @@ static void collect_and_scribble(struct fiber *self) {
     }
 }
 
-/* Registers that a callee keeps are all that leads to them: so many objects fit. */
+/* So few that they fit into registers that a callee keeps. */
 static NOINLINE bool hold_in_registers(struct fiber *f, uint64_t seed) {
     struct item *a = list(seed, 1), *b = list(seed + 1, 1), *c = list(seed + 2, 1);
     clear_stack();
@@ -342,7 +353,8 @@ static void join(pthread_t thread) {
     tern_blocking_end();
 }
 
-/* Changes its list at each turn: the first item becomes the last. The list is in registers and in this frame only. */
+/* Changes its list at each turn: the first item becomes the last. The list is in registers and in this frame
+ * only. */
 static void turn_list(struct fiber *self) {
     struct item *first = list(self->seed, LENGTH), *last = first;
     while (last->next != NULL)
