@@ -138,12 +138,17 @@ static int run_plan(void *argument) {
     return plan->scenario();
 }
 
+/* AddressSanitizer warns of its own weaknesses with such switches; it does not stop for that. */
+static bool is_of_sanitizer(const char *text) {
+    return strstr(text, "WARNING: ASan ") != NULL && strstr(text, "tern:") == NULL;
+}
+
 static void both(int (*scenario)(void), const char *debug) {
     static const int stores[] = {TERN_STORES_PLAIN, TERN_STORES_BARRIER};
     for (size_t i = 0; i < 2; i++) {
         struct plan plan = {scenario, debug, stores[i]};
         child_passes(run_plan, &plan);
-        if (child_text[0] != 0)
+        if (child_text[0] != 0 && !is_of_sanitizer(child_text))
             fail_msg("it said: %s", child_text);
     }
 }
