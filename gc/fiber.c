@@ -74,16 +74,24 @@ struct fiber *fiber_new(void *stack_lo, size_t bytes) {
     return NULL;
 }
 
+/* Its index, or how many there are. By its address alone, since one that was freed may not be read. */
+static size_t index_of(const struct fiber *fiber) {
+    size_t at = 0;
+    while (at < fibers.count && fibers.list[at] != fiber)
+        at++;
+    return at;
+}
+
 void fiber_free(struct fiber *fiber) {
     uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
+    os_lock_acquire(&fibers.lock);
+    size_t at = index_of(fiber);
+    if (at == fibers.count)
+        fatal_misuse("a fiber was unregistered that is not registered", (uintptr_t)fiber,
+                     "Pass what tern_fiber_new returned, once.");
     if (sp >= fiber->lo && sp < fiber->hi)
         fatal_misuse("a fiber was unregistered by code that runs on it", fiber->lo,
                      "Switch to another stack first, and unregister it from there.");
-    os_lock_acquire(&fibers.lock);
-    size_t at = lower_bound(fiber->lo);
-    if (at == fibers.count || fibers.list[at] != fiber)
-        fatal_misuse("a fiber was unregistered that is not registered", (uintptr_t)fiber,
-                     "Pass what tern_fiber_new returned, once.");
     fibers.count--;
     memmove(&fibers.list[at], &fibers.list[at + 1], (fibers.count - at) * sizeof *fibers.list);
     os_lock_release(&fibers.lock);
@@ -105,34 +113,33 @@ static struct fiber *find(uintptr_t sp) {
     size_t at = lower_bound(sp);
     if (at < fibers.count && fibers.list[at]->lo <= sp)
         return fibers.list[at];
-    /* The very top: nothing was pushed yet. Where another fiber begins there it was taken for that one's: then
-     * both are scanned whole. */
+    /* The very top: nothing was pushed yet. Where another fiber begins there it was taken for that one's. */
     return at > 0 && fibers.list[at - 1]->hi == sp ? fibers.list[at - 1] : NULL;
 }
 
-struct fiber *fiber_of_stopped(uintptr_t sp) {
+bool fiber_note_current(uintptr_t sp) {
     struct fiber *fiber = find(sp);
     if (fiber != NULL)
         fiber->current_in = atomic_load_explicit(&stop_word, memory_order_relaxed);
-    return fiber;
+    return fiber != NULL;
 }
 
 bool fiber_any(void) {
     return fibers.count != 0;
 }
 
-uint64_t fiber_each_parked(roots_visit *visit, void *context) {
+uint64_t fiber_each(roots_visit *visit, void *context) {
     uint32_t stop = atomic_load_explicit(&stop_word, memory_order_relaxed), epoch = heap_epoch();
     uint64_t bytes = 0;
     for (size_t i = 0; i < fibers.count; i++) {
         struct fiber *fiber = fibers.list[i];
-        if (fiber->current_in == stop)
-            continue;
+        bool parked = fiber->current_in != stop;
         bytes += fiber->hi - fiber->lo;
-        if (atomic_load_explicit(&fiber->seen_in, memory_order_relaxed) == epoch)
+        if (parked && atomic_load_explicit(&fiber->seen_in, memory_order_relaxed) == epoch)
             continue;
         visit(context, (const void *)fiber->lo, (fiber->hi - fiber->lo) / sizeof(uintptr_t));
-        atomic_store_explicit(&fiber->seen_in, epoch, memory_order_relaxed);
+        if (parked)
+            atomic_store_explicit(&fiber->seen_in, epoch, memory_order_relaxed);
     }
     /* What a thread said it would switch to may run as soon as it does. */
     for (const struct mutator *m = mutator_list; m != NULL && fibers.count != 0; m = m->next) {

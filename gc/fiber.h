@@ -3,9 +3,12 @@
  * stacks. Never switches anything, and never follows a saved context: where a stack pointer is tells which stack
  * runs (rule S5), whatever was said about a switch.
  *
- * A fiber that no stopped thread is on is parked, and scanned whole, since how far its saved registers reach below
- * its frames is known to the program's switch only. In the stops of one cycle it is scanned once, unless it ran
- * in between: its words, then, are those that were seen before. For this the library is told before a switch; a
+ * All are scanned whole. How far below its frames a switch has saved registers is known to the program alone; and
+ * so it is of the fiber that runs: at its lower end may lie the ucontext_t with the registers of whoever switched to
+ * it, and in the middle of a switch its own, while the stack pointer is loaded already and they are not.
+ *
+ * A fiber that no stopped thread is on is parked. In the stops of one cycle it is scanned once, unless it ran in
+ * between: its words, then, are those that were seen before. For this the library is told before a switch; a
  * program that does not tell is covered by the barrier's snapshot all the same.
  */
 #ifndef GC_FIBER_H
@@ -34,12 +37,12 @@ void fiber_switch(struct mutator *self, struct fiber *to);
 
 /* The rest with the world stopped. */
 
-/* The fiber on whose stack the pointer of a stopped thread is, or NULL. It is not parked in this stop. */
-struct fiber *fiber_of_stopped(uintptr_t sp);
+/* Whether the pointer of a stopped thread is on a fiber's stack. That one is not parked in this stop. */
+bool fiber_note_current(uintptr_t sp);
 bool fiber_any(void);
-/* Visits all parked fibers that have not been seen in this cycle; bytes of all parked ones. After
- * fiber_of_stopped was called for every thread. */
-uint64_t fiber_each_parked(roots_visit *visit, void *context);
+/* Visits all but the parked ones that were seen in this cycle; bytes of all. After fiber_note_current was called for
+ * every thread. */
+uint64_t fiber_each(roots_visit *visit, void *context);
 /* All of them, for the verifier. */
 struct fiber *const *fiber_list(size_t *count);
 /* Forgets all. At shutdown. */

@@ -157,11 +157,9 @@ static uint64_t visit_whole(const struct mutator *m, roots_visit *visit, void *c
 static uint64_t visit_stacks(const struct mutator *m, uintptr_t sp, const struct os_context *at,
                              roots_visit *visit, void *context) {
     uintptr_t from = at != NULL ? sp - OS_RED_ZONE : sp;
-    /* Before the thread's own stack: a fiber's may lie in it. */
-    struct fiber *fiber = fiber_of_stopped(sp);
-    if (fiber != NULL)
-        return visit_range(from < fiber->lo ? fiber->lo : from, fiber->hi, visit, context) +
-               visit_whole(m, visit, context);
+    /* Before the thread's own stack: a fiber's may lie in it. The fiber's is visited whole, with all others. */
+    if (fiber_note_current(sp))
+        return visit_whole(m, visit, context);
     if (sp >= m->stack_lo && sp <= m->stack_hi)
         return visit_range(from < m->stack_lo ? m->stack_lo : from, m->stack_hi, visit, context);
     if (at == NULL || !at->on_alt)
@@ -207,7 +205,7 @@ struct roots_size roots_each(roots_visit *visit, void *context) {
     struct roots_size size = {0, 0};
     for (const struct mutator *m = mutator_list; m != NULL; m = m->next)
         size.stack_bytes += roots_each_mutator(m, visit, context);
-    size.stack_bytes += fiber_each_parked(visit, context);
+    size.stack_bytes += fiber_each(visit, context);
     for (size_t i = 0; i < registered.count; i++)
         size.global_bytes += visit_range(align_up(registered.ranges[i].lo, sizeof(void *)),
                                          align_down(registered.ranges[i].hi, sizeof(void *)), visit, context);

@@ -253,7 +253,8 @@ static void thread_roots(const struct mutator *m) {
     }
     const struct fiber *fiber = fiber_under(sp);
     if (fiber != NULL) {
-        root_range(m->context == NULL ? sp : below(sp, fiber->lo), fiber->hi, "a fiber's stack");
+        /* Below one that stopped by itself the collector's own frames may lie, which change. */
+        root_range(m->context == NULL ? sp : fiber->lo, fiber->hi, "a fiber's stack");
         main_stack_whole(m);
     } else if (sp >= m->stack_lo && sp <= m->stack_hi)
         root_range(lowest, m->stack_hi, "a stack");

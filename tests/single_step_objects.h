@@ -44,7 +44,7 @@ static bool holds(const unsigned char *at, size_t bytes, uint64_t seed) {
     return true;
 }
 
-static bool zeroed(const unsigned char *at, size_t bytes) {
+static inline bool zeroed(const unsigned char *at, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         if (at[i] != 0)
             return false;
@@ -164,7 +164,7 @@ static const struct operation allocations[] = {
 };
 
 /* Brings the open mask and the tiny block into the state that the call is to meet. */
-static NOINLINE void prepare(const struct operation *op) {
+__attribute__((unused)) static NOINLINE void prepare(const struct operation *op) {
     size_t slot = op->kind == KIND_TINY ? 16 : op->bytes + (op->kind >= KIND_TYPED ? 8 : 0);
     if (op->mask != ANY) {
         const _Atomic uint64_t *bits = &mutator_self->masks[op->kind][sizeclass_of(slot)].bits;
@@ -184,7 +184,7 @@ static NOINLINE void prepare(const struct operation *op) {
 
 
 /* More of the same, overwritten: what was freed too early is among it. */
-static NOINLINE void churn(const struct operation *op) {
+__attribute__((unused)) static NOINLINE void churn(const struct operation *op) {
     for (int i = 0; i < (op->bytes > 8192 ? 8 : 130); i++)
         memset(op->call(op), 0xee, op->bytes);
 }

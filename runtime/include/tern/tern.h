@@ -411,9 +411,9 @@ TERN_API void tern_blocking_end(void);
  * fibers
  *
  * A fiber is a stack that the program switches to by itself: with ucontext, or an assembly of its own. The library
- * switches nothing. It finds the stack that a thread runs on by its stack pointer, and scans it from there; all
- * other registered stacks, and the thread's own while it runs a fiber, are scanned whole. What a switch saves
- * elsewhere (a ucontext_t in malloc'd memory) must lie in the registered range or in a root. A fiber may go from
+ * switches nothing. It finds the stack that a thread runs on by its stack pointer. All registered stacks, and the
+ * thread's own while it runs a fiber, are scanned whole, below the stack pointer too. What a switch saves
+ * elsewhere (a ucontext_t in malloc'd memory) must be in a registered range or in a root. A fiber may go from
  * thread to thread, but not in a callback of the library's, nor between tern_blocking_begin and tern_blocking_end.
  * docs/fibers.md has an example.
  */
