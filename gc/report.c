@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gc/account.h"
+#include "gc/barrier.h"
 #include "gc/limit.h"
 #include "gc/limiter.h"
 #include "gc/os/os_futex.h"
@@ -24,7 +25,8 @@ static _Atomic int64_t last_end_ns; /* relaxed */
 static struct {
     struct os_lock lock;
     struct limiter limiter;
-    int64_t fed_cpu_ns;
+    int64_t fed_cpu_ns; /* process CPU when it was fed last */
+    int64_t swept_ns;   /* CPU of sweeping in the background at the last report; under the cycle lock */
     _Atomic bool limiting; /* relaxed copy for the slow paths */
 } cpu;
 
@@ -36,6 +38,9 @@ static struct {
 static void feed_limiter(int64_t gc_ns, int64_t gc_cpu_ns) {
     os_lock_acquire(&cpu.lock);
     int64_t now = os_time_process_cpu_ns(), mutator = now - cpu.fed_cpu_ns - gc_cpu_ns;
+    /* Asked between the end of marking and the report, it took the cycle's CPU for the program's. */
+    if (mutator < 0)
+        gc_ns -= mutator;
     limiter_update(&cpu.limiter, mutator > 0 ? mutator : 0, gc_ns);
     cpu.fed_cpu_ns = now;
     bool limiting = limiter_limiting(&cpu.limiter);
@@ -44,10 +49,17 @@ static void feed_limiter(int64_t gc_ns, int64_t gc_cpu_ns) {
     os_lock_release(&cpu.lock);
 }
 
+static void begin_to_feed(void) {
+    cpu.fed_cpu_ns = os_time_process_cpu_ns();
+    cpu.swept_ns = sweep_background_cpu_ns();
+}
+
 bool report_limiter_holds_back(void) {
     if (!atomic_load_explicit(&cpu.limiting, memory_order_relaxed))
         return false;
-    feed_limiter(0, 0);
+    /* While a cycle marks, who knows whose the CPU was is its report. */
+    if (!barrier_is_on())
+        feed_limiter(0, 0);
     return atomic_load_explicit(&cpu.limiting, memory_order_relaxed);
 }
 
@@ -197,6 +209,7 @@ void report_after_fork(void) {
      * other sums were brought up to date. */
     atomic_store_explicit(&news.lock.word, OS_LOCK_FREE, memory_order_relaxed);
     atomic_store_explicit(&cpu.lock.word, OS_LOCK_FREE, memory_order_relaxed);
+    begin_to_feed(); /* the child's CPU is counted from the fork */
 }
 
 /* A function that allocates comes here again: its cycles are told when it has returned. */
@@ -221,7 +234,7 @@ void report_init(int64_t start_ns) {
     library_start_ns = start_ns;
     atomic_store_explicit(&last_end_ns, start_ns, memory_order_relaxed);
     limiter_init(&cpu.limiter, settings.processors);
-    cpu.fed_cpu_ns = os_time_process_cpu_ns();
+    begin_to_feed();
     atomic_store_explicit(&cpu.limiting, false, memory_order_relaxed);
     memset(&warning, 0, sizeof warning);
     memset(&news, 0, sizeof news);
@@ -244,9 +257,15 @@ void report_cycle(struct cycle_report *report) {
                         report->other_cpu_ns;
     /* A stopped world costs all processors' time: none of them can run the program. In CPU, as the program's share: on
      * a busy machine the clock goes on while others have the processor. */
-    feed_limiter(report->stops_cpu_ns * settings.processors + report->beside_cpu_ns - report->idle_ns +
-                     report->assist_ns,
-                 report->gc_cpu_ns);
+    int64_t beside_ns = report->beside_cpu_ns;
+    /* What an idle processor gave took nothing from the program; under a limit half is half all the same. */
+    if (!report->by_limit)
+        beside_ns -= report->idle_ns;
+    int64_t swept_ns = sweep_background_cpu_ns(), swept_since_ns = swept_ns - cpu.swept_ns;
+    cpu.swept_ns = swept_ns;
+    feed_limiter(report->stops_cpu_ns * settings.processors + beside_ns + report->assist_ns + report->sweep_cpu_ns +
+                     report->other_cpu_ns + swept_since_ns,
+                 report->gc_cpu_ns + swept_since_ns);
     report->number = stats_add(report);
     atomic_store_explicit(&last_end_ns, now, memory_order_relaxed);
     if (settings.trace > 0)
