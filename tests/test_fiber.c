@@ -7,15 +7,20 @@
  * in the ucontext_t alone, which lies below the stack pointer, at the lower end of the registered range.
  *
  * Seen to fail:
- *   - a fiber that runs scanned from its stack pointer only, by the collector and by gcverify (as it was at
- * first): "switch to a fiber and back: the parked fiber's object is not there"
- *   - the same by the collector alone: gcverify, "... is reachable but was not marked; a fiber's stack of
- * thread ...", instruction 52 of the switch; and in the second test "a switch: the object is not there any
- * more"
- *   - fiber_switch that writes seen_in before fiber_lo; fiber_each that does not look at fiber_lo: "a fiber:
- * it counts as seen, and is about to run"
- *   - fiber_each that visits what it has seen: "0x3 != 0" in the last test
- *   - fiber_free that leaves the fiber in the list: a segmentation fault in the second test
+ *
+ * - a fiber that runs scanned from its stack pointer only, by the collector and by gcverify (as it
+ *   was at first): "switch to a fiber and back: the parked fiber's object is not there"
+ *
+ * - the same by the collector alone: gcverify, "... is reachable but was not marked; a fiber's
+ *   stack of thread ...", instruction 52 of the switch; and in the second test "a switch: the
+ *   object is not there any more"
+ *
+ * - fiber_switch that writes seen_in before fiber_lo; fiber_each that does not look at fiber_lo: "a
+ *   fiber: it counts as seen, and is about to run"
+ *
+ * - fiber_each that visits what it has seen: "0x3 != 0" in the last test
+ *
+ * - fiber_free that leaves the fiber in the list: a segmentation fault in the second test
  *
  * ctest: lanes=none
  * (AddressSanitizer steps into its own swapcontext, ThreadSanitizer delays signals; neither knows the
