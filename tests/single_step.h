@@ -32,7 +32,7 @@
 #define TRAP_FLAG   0x100
 
 /* Each operation is stepped so many times: the heap and its masks differ. */
-#define ROUNDS      3
+#define ROUNDS      2
 static inline unsigned rounds_wanted(void) {
     return part_of(ROUNDS);
 }

@@ -51,7 +51,7 @@ static const char *const piece_names[PIECES] = {"start", "start and marking", "e
  */
 #define PLACES_MOST  36
 #define PLACES_LEAST 4
-#define STEPS_MOST   UINT64_C(4000)
+#define STEPS_MOST   3000
 /* Where nobody can say how long to wait, fewer: each costs milliseconds. */
 #define PLACES_UNSEEN_MOST 8
 
@@ -584,7 +584,7 @@ static void step_through(const struct store_operation *o, enum piece which,
                          void (*once)(const struct store_operation *o, enum piece which, uint64_t at)) {
     uint64_t wanted[3] = {0, 0, 0}, seen[3] = {0, 0, 0};
     enum place place;
-    uint64_t count = piece.count, places = 2 * STEPS_MOST / (count + 1), most_places = part_of(PLACES_MOST);
+    uint64_t count = piece.count, places = 2 * part_of(STEPS_MOST) / (count + 1), most_places = part_of(PLACES_MOST);
     if (places < PLACES_LEAST || places > most_places)
         places = places < PLACES_LEAST ? PLACES_LEAST : most_places;
     for (uint64_t n = 0; n < count; n++)

@@ -3,9 +3,6 @@
  * in any window beyond the bucket of one CPU-second for each processor, and most of its progress; one line says that the
  * limit is passed. For a program that promises the barrier, whose marking takes idle processors and threads that help.
  *
- * Seen to fail: with limiter_limiting that is always false, and with a limiter that takes a cycle's CPU for the program's
- * (report_limiter_holds_back that feeds it while a cycle marks, and no correction afterwards): "half of the CPU".
- *
  * ctest: serial lanes=none
  */
 #include "child.h"
