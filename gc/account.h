@@ -10,19 +10,19 @@
 #include "gc/pagerun.h"
 
 struct account {
-    _Atomic uint64_t heap; /* live at the last cycle plus taken since; masks count when they are taken */
-    _Atomic uint64_t live; /* marked by the last cycle, or allocated while it marked */
-    _Atomic uint64_t marked; /* of that, what was reached: the rest may be dead already */
+    _Atomic uint64_t heap;    /* live at the last cycle plus taken since; masks count when they are taken */
+    _Atomic uint64_t live;    /* marked by the last cycle, or allocated while it marked */
+    _Atomic uint64_t marked;  /* of that, what was reached: the rest may be dead already */
     _Atomic uint64_t doubted; /* of that, what may be there by chance: mark_result says why */
-    _Atomic uint64_t goal; /* UINT64_MAX: never */
+    _Atomic uint64_t goal;    /* UINT64_MAX: never */
     _Atomic uint64_t trigger; /* where the cycle starts that is to be over at the goal; at or under it */
     _Atomic uint64_t limit_goal; /* what the memory limit alone asks for; UINT64_MAX: no limit */
-    _Atomic uint64_t runway;  /* bytes expected to be allocated while the next cycle marks */
-    _Atomic bool one_stop;    /* the next cycle is expected to mark in one stop: then trigger is goal */
+    _Atomic uint64_t runway;     /* bytes expected to be allocated while the next cycle marks */
+    _Atomic bool one_stop;       /* the next cycle is expected to mark in one stop: then trigger is goal */
     _Atomic uint64_t ratio_goal; /* what the growth ratio alone asks for */
     _Atomic int by;              /* enum pacer_by of the goal */
-    _Atomic uint64_t scannable;  /* bytes of kinds with pointers: scanned by the last cycle, and taken since */
-    _Atomic uint64_t external;   /* declared by the program */
+    _Atomic uint64_t scannable; /* bytes of kinds with pointers: scanned by the last cycle, and taken since */
+    _Atomic uint64_t external;  /* declared by the program */
     _Atomic uint64_t peak_heap, peak_total;
     _Atomic uint64_t stack_bytes, global_bytes; /* roots of the last cycle */
 };

@@ -49,8 +49,8 @@ bool background_prepare(const struct background_work *work) {
     background.work = work;
     atomic_store_explicit(&background.stopping, false, memory_order_relaxed);
     uint32_t turn = atomic_load_explicit(&background.turn, memory_order_relaxed);
-    bool started = os_thread_start(&background.thread, "tern-gc", STACK_BYTES, run,
-                                   (void *)(uintptr_t)turn) == 0;
+    bool started =
+        os_thread_start(&background.thread, "tern-gc", STACK_BYTES, run, (void *)(uintptr_t)turn) == 0;
     atomic_store_explicit(&background.started, started, memory_order_relaxed);
     return started;
 }

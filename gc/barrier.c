@@ -76,8 +76,8 @@ static uintptr_t relaxed(const uintptr_t *at) {
  * One piece of a range: records what is there and what comes, then writes. Inside S1. What is copied from is read with
  * acquire: others may have published there, and whoever finds it through the copy must see what they wrote before.
  */
-static void store_piece(struct mutator *self, uintptr_t *fields, const uintptr_t *values,
-                                       size_t count, bool backwards) {
+static void store_piece(struct mutator *self, uintptr_t *fields, const uintptr_t *values, size_t count,
+                        bool backwards) {
     if (barrier_is_on() && !fault_is(FAULT_PLAIN_STORE))
         for (size_t i = 0; i < count; i++) {
             barrier_record_inside(self, relaxed(&fields[i]));

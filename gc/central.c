@@ -299,8 +299,7 @@ static void sweep_if_owed(struct mutator *m, unsigned kind, unsigned size_class,
         uint64_t open = atomic_load_explicit(&m->masks[kind][size_class].bits, memory_order_relaxed);
         unsigned slots = span_slots(span->index);
         _Atomic uint32_t *marks = heap_marks(page, slots);
-        heap_marks_group_set(marks, slots, span->group,
-                             heap_marks_group(marks, slots, span->group) & ~open);
+        heap_marks_group_set(marks, slots, span->group, heap_marks_group(marks, slots, span->group) & ~open);
     }
     sweep_own(span->index, epoch);
 }

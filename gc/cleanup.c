@@ -25,7 +25,8 @@ struct cleanup {
     uint64_t id;
     cleanup_function *function;
     void *argument;
-    uintptr_t base;         /* first byte of the watched object; 0 once queued; while it runs, whose thread's record */
+    /* First byte of the watched object; 0 once queued; while it runs, whose thread's record. */
+    uintptr_t base;
     struct cleanup *next;   /* of the same object while waiting; then in the queue, then in `running` */
     struct cleanup *before; /* of the same object while waiting; the first one's is the last */
     /* Of an object's first cleanup only: those of the objects watched before and after. */
@@ -40,7 +41,7 @@ static struct {
     struct addr_table by_id;         /* id -> cleanup that waits or is queued */
     struct cleanup *oldest, *newest; /* watched objects' first cleanups, in the order of adding */
     struct cleanup *queue_first, *queue_last;
-    struct cleanup *running; /* last in first out, since cleanups may run cleanups */
+    struct cleanup *running;     /* last in first out, since cleanups may run cleanups */
     struct cleanup *next_object; /* the first cleanup that cleanup_after_mark looks at next */
     uint64_t last_id;
     /* Written under the lock or with the world stopped, read by anybody; relaxed. */
@@ -386,9 +387,8 @@ static bool has_thread(void) {
 /* Blocked or no mutator, world running. When it cannot be started, cleanups wait until the next try. */
 static void start_thread(void) {
     uint32_t expected = THREAD_NONE;
-    if (has_thread() ||
-        !atomic_compare_exchange_strong_explicit(&thread.state, &expected, THREAD_STARTING,
-                                                 memory_order_acq_rel, memory_order_relaxed))
+    if (has_thread() || !atomic_compare_exchange_strong_explicit(&thread.state, &expected, THREAD_STARTING,
+                                                                 memory_order_acq_rel, memory_order_relaxed))
         return;
     int saved = errno;
     if (os_thread_start(&thread.id, "tern-cleanup", 0, thread_main, NULL) == 0) {

@@ -331,9 +331,9 @@ static void end(void) {
     int64_t cpu = os_time_thread_cpu_ns();
     sweep_open();
     /* Under a limit the goal wants to know what is free, and the next allocation needs it. */
-    bool more = sweep_walk_now_or_later(
-        background_is_there() &&
-        atomic_load_explicit(&settings.memory_limit, memory_order_relaxed) == UINT64_MAX);
+    bool more = sweep_walk_now_or_later(background_is_there() &&
+                                        atomic_load_explicit(&settings.memory_limit, memory_order_relaxed) ==
+                                            UINT64_MAX);
     now.report.sweep_cpu_ns += os_time_thread_cpu_ns() - cpu;
     close_stop(RESUME_WAIT_NS);
     offheap_refresh();

@@ -10,13 +10,13 @@
 #include "gc/report.h"
 
 enum cycle_reason {
-    CYCLE_HEAP,      /* the heap reached its goal */
-    CYCLE_AWAIT,     /* it did, and a cycle that was asked for has not begun, or the memory limit would be passed
+    CYCLE_HEAP,   /* the heap reached its goal */
+    CYCLE_AWAIT,  /* it did, and a cycle that was asked for has not begun, or the memory limit would be passed
                         before it is over: wait */
-    CYCLE_FORCED,    /* the program asked */
-    CYCLE_PERIODIC,  /* nothing happened for two minutes */
-    CYCLE_STRESS,    /* gcstress */
-    CYCLE_EMERGENCY  /* an allocation is about to fail */
+    CYCLE_FORCED, /* the program asked */
+    CYCLE_PERIODIC, /* nothing happened for two minutes */
+    CYCLE_STRESS,   /* gcstress */
+    CYCLE_EMERGENCY /* an allocation is about to fail */
 };
 
 void cycle_init(void);

@@ -17,7 +17,7 @@ static struct {
     unsigned busy;                 /* markers that have, or may find, work; under lock */
     unsigned waiting;              /* markers in grey_pool_take; under lock */
     _Atomic uint32_t hungry;       /* relaxed hint: a marker waits and there is nothing for it */
-    _Atomic uint32_t turn; /* futex: changes when work arrives or all are dry; release under lock */
+    _Atomic uint32_t turn;         /* futex: changes when work arrives or all are dry; release under lock */
 } pool;
 
 static struct grey_segment *new_segment(void) {

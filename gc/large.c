@@ -82,8 +82,9 @@ void *large_alloc(struct mutator *self, size_t size, size_t alignment, enum kind
         mutator_leave(self);
         return NULL;
     }
-    page_index first = alignment > PAGE_BYTES ? heap_index(align_up((uintptr_t)heap_address(run.first), alignment))
-                                              : run.first + (page_index)extra;
+    page_index first = alignment > PAGE_BYTES
+                           ? heap_index(align_up((uintptr_t)heap_address(run.first), alignment))
+                           : run.first + (page_index)extra;
     if (first > run.first)
         pagerun_give(run.first, first - run.first);
     if (run.first + extra > first)
@@ -104,8 +105,8 @@ void *large_alloc(struct mutator *self, size_t size, size_t alignment, enum kind
         atomic_fetch_sub_explicit(&self->large_bytes, bytes, memory_order_relaxed);
         /* A marker may be looking at the record: then it stays, a leaf that the next sweep frees. So it does
          * when the walk may be about to look. */
-        if (!barrier_is_on() && claim_is_of(atomic_load_explicit(&heap_page(first)->claim,
-                                                                 memory_order_relaxed), heap_epoch())) {
+        if (!barrier_is_on() &&
+            claim_is_of(atomic_load_explicit(&heap_page(first)->claim, memory_order_relaxed), heap_epoch())) {
             verify_taken_back((uintptr_t)object);
             large_free(first);
         }

@@ -41,24 +41,24 @@ static struct {
     struct marker guests[GUESTS_MOST];   /* for mutators; by who cleared its bit in guests_free */
     _Atomic uint32_t guests_free;        /* one bit a guest; acq_rel */
     pthread_t threads[MARKERS_MOST];
-    unsigned started;         /* helper threads that exist; by the cycle's thread */
-    unsigned wanted;          /* markers of this cycle when the world is stopped for all of it */
-    unsigned active;          /* markers of this round; by the cycle's thread */
+    unsigned started; /* helper threads that exist; by the cycle's thread */
+    unsigned wanted;  /* markers of this cycle when the world is stopped for all of it */
+    unsigned active;  /* markers of this round; by the cycle's thread */
     /*
      * A futex: the number of the round, whether it runs beside the program, and how many markers it has, in one
      * word: a helper that wakes late must not take the last round for one that it belongs to. None: the end.
      * release.
      */
     _Atomic uint32_t round;
-    _Atomic uint32_t running; /* futex: helpers that are not done yet; acq_rel */
-    bool ring_last;           /* the order that the last cycle used for most */
-    _Atomic bool overflowed;  /* some page is flagged PAGE_REGREY; relaxed, read when all are dry */
-    _Atomic uint64_t work;    /* scanned bytes of this cycle; relaxed */
-    _Atomic int64_t credit;   /* scanned by background markers, not yet used up by debts; relaxed */
-    _Atomic int64_t assist_ns;    /* of this cycle; relaxed */
-    int64_t beside_ns;            /* wall time of concurrent marking in this cycle */
-    int64_t beside_cpu_ns;        /* its CPU, of all markers but assists */
-    int64_t stopped_ns;           /* wall time of marking in stops */
+    _Atomic uint32_t running;  /* futex: helpers that are not done yet; acq_rel */
+    bool ring_last;            /* the order that the last cycle used for most */
+    _Atomic bool overflowed;   /* some page is flagged PAGE_REGREY; relaxed, read when all are dry */
+    _Atomic uint64_t work;     /* scanned bytes of this cycle; relaxed */
+    _Atomic int64_t credit;    /* scanned by background markers, not yet used up by debts; relaxed */
+    _Atomic int64_t assist_ns; /* of this cycle; relaxed */
+    int64_t beside_ns;         /* wall time of concurrent marking in this cycle */
+    int64_t beside_cpu_ns;     /* its CPU, of all markers but assists */
+    int64_t stopped_ns;        /* wall time of marking in stops */
 } marking;
 
 #define ROUND_MARKERS 0x7fu /* in the word `round` */
@@ -202,9 +202,10 @@ void mark_prepare(uint64_t expected_live_bytes) {
             char name[16] = "tern-mark-";
             name[10] = (char)('0' + n / 10);
             name[11] = (char)('0' + n % 10);
-            if (os_thread_start(&marking.threads[n], name, HELPER_STACK_BYTES, helper,
-                                (void *)((uintptr_t)atomic_load_explicit(&marking.round, memory_order_relaxed) << 8 |
-                                         n)) != 0)
+            if (os_thread_start(
+                    &marking.threads[n], name, HELPER_STACK_BYTES, helper,
+                    (void *)((uintptr_t)atomic_load_explicit(&marking.round, memory_order_relaxed) << 8 |
+                             n)) != 0)
                 break;
             marking.started = n;
         }

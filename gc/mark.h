@@ -54,15 +54,16 @@ uint64_t mark_work_done(void);
 
 struct mark_result {
     uint64_t live_bytes; /* bytes of slots marked in this cycle */
-    uint64_t doubted_bytes; /* of them, kept for what is as likely a pointer to the next object's first byte */
+    /* Of them, kept for what is as likely a pointer to the next object's first byte. */
+    uint64_t doubted_bytes;
     uint64_t scanned_bytes;
-    int64_t cpu_ns;      /* of all markers but assists */
-    int64_t own_cpu_ns;  /* of that, on the cycle's thread */
-    int64_t beside_ns;   /* wall time of marking beside the program */
+    int64_t cpu_ns;        /* of all markers but assists */
+    int64_t own_cpu_ns;    /* of that, on the cycle's thread */
+    int64_t beside_ns;     /* wall time of marking beside the program */
     int64_t beside_cpu_ns; /* of cpu_ns, in it */
-    int64_t wall_ns;     /* that and of marking in stops */
-    int64_t assist_ns;   /* CPU of assists */
-    int64_t idle_ns;     /* of cpu_ns, what idle processors gave */
+    int64_t wall_ns;       /* that and of marking in stops */
+    int64_t assist_ns;     /* CPU of assists */
+    int64_t idle_ns;       /* of cpu_ns, what idle processors gave */
     int markers;
     const char *order; /* "stack" or "ring": what was used for most */
 };

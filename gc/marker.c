@@ -425,8 +425,8 @@ uint64_t marker_shade(uintptr_t word, grey_entry *entry) {
     bool large = atomic_load_explicit(&place.head->use, memory_order_relaxed) == PAGE_LARGE;
     _Atomic uint32_t *marks =
         large ? &place.head->large.marked
-              : &heap_marks(place.head, atomic_load_explicit(&place.head->slot_count, memory_order_acquire))
-                     [place.slot / 32];
+              : &heap_marks(place.head, atomic_load_explicit(&place.head->slot_count,
+                                                             memory_order_acquire))[place.slot / 32];
     if (!set_bit(marks, large ? 1u : 1u << place.slot % 32, true))
         return 0;
     if ((atomic_load_explicit(&place.head->flags, memory_order_relaxed) & PAGE_LIVE) == 0)

@@ -17,16 +17,16 @@ struct marker {
     uintptr_t base;
     size_t grown;
     struct page *pages;
-    uint64_t live_bytes;    /* of what this marker marked, in this cycle */
-    uint64_t doubted_bytes; /* of live_bytes, found by a root that is as likely to mean the object behind */
-    uint64_t scanned_bytes; /* of objects that it scanned, in this cycle */
+    uint64_t live_bytes;      /* of what this marker marked, in this cycle */
+    uint64_t doubted_bytes;   /* of live_bytes, found by a root that is as likely to mean the object behind */
+    uint64_t scanned_bytes;   /* of objects that it scanned, in this cycle */
     uint64_t published_bytes; /* of those, told to the pacing (mark.c) */
-    bool guest;             /* a mutator that helps: trace functions are not run here */
-    struct grey_stack own;  /* what a guest leaves to the library's threads; made when it is needed */
-    bool parallel;    /* others mark too: bits are set atomically */
-    bool overflowed;  /* a push failed: some page is flagged PAGE_REGREY */
-    bool ring_order;  /* what is in use now */
-    bool fixed_order; /* the order is forced */
+    bool guest;               /* a mutator that helps: trace functions are not run here */
+    struct grey_stack own;    /* what a guest leaves to the library's threads; made when it is needed */
+    bool parallel;            /* others mark too: bits are set atomically */
+    bool overflowed;          /* a push failed: some page is flagged PAGE_REGREY */
+    bool ring_order;          /* what is in use now */
+    bool fixed_order;         /* the order is forced */
     /* What the choice of an order looks at: objects marked, and those far from the one marked before. */
     uint32_t marked, jumps;
     uint32_t ring_looks; /* in ring order since the stack's was last tried */

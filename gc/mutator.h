@@ -89,7 +89,7 @@ struct mutator {
     _Atomic uintptr_t fiber_lo;
 
     pid_t tid;
-    struct mutator *next;   /* under mutator_list_lock */
+    struct mutator *next; /* under mutator_list_lock */
     struct barrier_buffer barrier;
     uint64_t request;       /* bytes that it asked cycle_wanted about; by the owner */
     int64_t assist_debt;    /* bytes allocated while marking, less those paid for; by the owner */
@@ -104,8 +104,9 @@ struct mutator {
 };
 
 /* Calls visit for each class and kind in which the mutator has a span. It is stopped, or the caller. */
-static inline void mutator_each_span(struct mutator *m, void (*visit)(struct mutator *m, unsigned kind,
-                                                                       unsigned size_class, void *context),
+static inline void mutator_each_span(struct mutator *m,
+                                     void (*visit)(struct mutator *m, unsigned kind, unsigned size_class,
+                                                   void *context),
                                      void *context) {
     for (unsigned k = 0; k < KIND_COUNT; k++)
         for (unsigned w = 0; w < MUTATOR_CLASS_WORDS; w++)

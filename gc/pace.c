@@ -14,7 +14,7 @@
  */
 #define ONE_STOP_BYTES (48 * KIB)
 /* An assist that finds nothing to scan while the heap is past its goal waits so long, so often, for workers. */
-#define WAIT_NS   INT64_C(100000)
+#define WAIT_NS    INT64_C(100000)
 #define WAITS_MOST 10
 
 /* Early cycles: only heaps that hold so much, after so long, when so much was allocated (or 1/64 of what is live). */
@@ -39,7 +39,8 @@ static struct {
 void pace_arm_early(int64_t mark_cpu_ns) {
     bool on = settings.concurrent && account_total() > EARLY_HELD_BYTES &&
               atomic_load_explicit(&settings.gc_percent, memory_order_relaxed) >= 0;
-    uint64_t live = atomic_load_explicit(&account.live, memory_order_relaxed), share = live / EARLY_ALLOC_SHARE;
+    uint64_t live = atomic_load_explicit(&account.live, memory_order_relaxed),
+             share = live / EARLY_ALLOC_SHARE;
     early.put_off = 0;
     atomic_store_explicit(&early.due_ns, INT64_MAX, memory_order_relaxed);
     atomic_store_explicit(&early.last_ns, os_time_mono_ns(), memory_order_relaxed);
@@ -73,10 +74,10 @@ bool pace_put_off_early(void) {
 }
 
 static struct {
-    struct pacer pacer;            /* by who holds the cycle lock */
-    uint64_t scannable_at_start;   /* as pacer */
-    struct assist_in in;           /* what does not change in a cycle; as pacer */
-    _Atomic double work_per_byte;  /* both relaxed: a pair that is torn once misprices one assist */
+    struct pacer pacer;           /* by who holds the cycle lock */
+    uint64_t scannable_at_start;  /* as pacer */
+    struct assist_in in;          /* what does not change in a cycle; as pacer */
+    _Atomic double work_per_byte; /* both relaxed: a pair that is torn once misprices one assist */
     _Atomic double bytes_per_work;
     _Atomic bool hold_back; /* relaxed */
 } pace;

@@ -231,7 +231,8 @@ static struct place find_warm_inside(size_t pages) {
 
 static struct place find_place(size_t pages) {
     page_index run = runs.next;
-    if (pages != runs.next_pages || run == 0 || heap_page(run)->run.cold != 0 || heap_page(run)->run.pages < pages)
+    if (pages != runs.next_pages || run == 0 || heap_page(run)->run.cold != 0 ||
+        heap_page(run)->run.pages < pages)
         run = find(false, pages);
     if (run == 0) {
         struct place inside = find_warm_inside(pages);

@@ -25,8 +25,8 @@ static _Atomic int64_t last_end_ns; /* relaxed */
 static struct {
     struct os_lock lock;
     struct limiter limiter;
-    int64_t fed_cpu_ns; /* process CPU when it was fed last */
-    int64_t swept_ns;   /* CPU of sweeping in the background at the last report; under the cycle lock */
+    int64_t fed_cpu_ns;    /* process CPU when it was fed last */
+    int64_t swept_ns;      /* CPU of sweeping in the background at the last report; under the cycle lock */
     _Atomic bool limiting; /* relaxed copy for the slow paths */
 } cpu;
 
@@ -156,7 +156,6 @@ static void trace(const struct cycle_report *report) {
     os_log_write(2, text, length);
 }
 
-
 /* ---- news for the program ---- */
 
 /* Cycles that may wait to be told; older ones are lost, their numbers show it. */
@@ -164,7 +163,7 @@ static void trace(const struct cycle_report *report) {
 
 static struct {
     struct os_lock lock;
-    cycle_function *_Atomic function; /* relaxed */
+    cycle_function *_Atomic function;       /* relaxed */
     struct cycle_report waiting[NEWS_MOST]; /* under lock */
     uint64_t first;                         /* under lock */
     _Atomic uint64_t end;                   /* under lock, read relaxed by report_has_news with told */
@@ -263,8 +262,8 @@ void report_cycle(struct cycle_report *report) {
         beside_ns -= report->idle_ns;
     int64_t swept_ns = sweep_background_cpu_ns(), swept_since_ns = swept_ns - cpu.swept_ns;
     cpu.swept_ns = swept_ns;
-    feed_limiter(report->stops_cpu_ns * settings.processors + beside_ns + report->assist_ns + report->sweep_cpu_ns +
-                     report->other_cpu_ns + swept_since_ns,
+    feed_limiter(report->stops_cpu_ns * settings.processors + beside_ns + report->assist_ns +
+                     report->sweep_cpu_ns + report->other_cpu_ns + swept_since_ns,
                  report->gc_cpu_ns + swept_since_ns);
     report->number = stats_add(report);
     atomic_store_explicit(&last_end_ns, now, memory_order_relaxed);

@@ -11,10 +11,11 @@
 struct cycle_report {
     uint64_t number, stops;
     bool forced, by_limit;
-    int64_t start_ns; /* since the library's start */
-    int64_t pause_ns, pause_max_ns, stopping_ns; /* all stops; the longest; the longest until all were stopped */
-    int64_t start_stop_ns, beside_ns, end_stop_ns; /* wall time of the parts; a cycle of one stop has the first */
-    int64_t mark_ns;                               /* of marking, in stops and beside */
+    int64_t start_ns;                            /* since the library's start */
+    int64_t pause_ns, pause_max_ns, stopping_ns; /* all stops; the longest; until all were stopped */
+    /* Wall time of the parts; a cycle of one stop has the first. */
+    int64_t start_stop_ns, beside_ns, end_stop_ns;
+    int64_t mark_ns; /* of marking, in stops and beside */
     int64_t gc_cpu_ns, stop_cpu_ns, mark_cpu_ns, sweep_cpu_ns, other_cpu_ns;
     int64_t stops_cpu_ns;       /* of the thread that stopped the others, within the stops */
     int64_t beside_cpu_ns;      /* of mark_cpu_ns, outside the stops */

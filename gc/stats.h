@@ -5,8 +5,8 @@
 #ifndef GC_STATS_H
 #define GC_STATS_H
 
-#include "gc/report.h"
 #include "gc/histogram.h"
+#include "gc/report.h"
 
 struct stats_cycles {
     uint64_t collections, forced;

@@ -30,24 +30,26 @@
 #define NOT_OPEN (UINT32_MAX / 2)
 
 static struct {
-    _Atomic uint32_t next;   /* page record where the next piece begins; release by sweep_open */
-    page_index end;          /* of the walk; in the stop */
+    _Atomic uint32_t next;    /* page record where the next piece begins; release by sweep_open */
+    page_index end;           /* of the walk; in the stop */
     _Atomic uint32_t walkers; /* inside a piece; acq_rel: who reads 0 sees what they did */
-    _Atomic uint64_t listed; /* spans; relaxed */
-    _Atomic bool finished;   /* everything is swept; relaxed */
+    _Atomic uint64_t listed;  /* spans; relaxed */
+    _Atomic bool finished;    /* everything is swept; relaxed */
 } walk = {.finished = true};
 
 static struct {
-    _Atomic uint32_t allowed; /* 1: the background may sweep; seq_cst with active */
-    _Atomic uint32_t active;  /* 1: between looking at allowed and being done with a piece; seq_cst */
-    _Atomic int64_t cpu_ns; /* of the background; relaxed */
-    _Atomic uint32_t held;   /* 1: no memory is to be returned; seq_cst with returning */
-    _Atomic uint32_t returning; /* 1: between looking at held and having returned a piece; seq_cst */
+    _Atomic uint32_t allowed;        /* 1: the background may sweep; seq_cst with active */
+    _Atomic uint32_t active;         /* 1: between looking at allowed and being done with a piece; seq_cst */
+    _Atomic int64_t cpu_ns;          /* of the background; relaxed */
+    _Atomic uint32_t held;           /* 1: no memory is to be returned; seq_cst with returning */
+    _Atomic uint32_t returning;      /* 1: between looking at held and having returned a piece; seq_cst */
     uint64_t burst, returned_before; /* bytes returned since the last line; by the background */
-    _Atomic int64_t rest_until_ns; /* when the next piece may be returned; INT64_MAX: none is to be. relaxed */
+    /* When the next piece may be returned; INT64_MAX: none is to be. relaxed. */
+    _Atomic int64_t rest_until_ns;
     _Atomic uint64_t start_heap,
         start_pages; /* heap and page bytes when everything was last swept; these four by who holds the cycle lock */
-    _Atomic uint64_t recent_pages, runway; /* page bytes at the end of cycles, the most of late; taken while the last one marked */
+    /* Page bytes at the end of cycles, the most of late; taken while the last one marked. */
+    _Atomic uint64_t recent_pages, runway;
 } sweeper = {.rest_until_ns = INT64_MAX};
 
 /* Nobody else has the object: it is of the former epoch, and the piece is this thread's. */
@@ -83,9 +85,9 @@ static void flush(struct chain *chain) {
 
 static void add(struct chain *chain, page_index i) {
     struct page *page = heap_page(i), *first = heap_page(chain->first);
-    if (chain->first != 0 &&
-        (first->size_class != page->size_class || atomic_load_explicit(&first->kind, memory_order_relaxed) !=
-                                                      atomic_load_explicit(&page->kind, memory_order_relaxed)))
+    if (chain->first != 0 && (first->size_class != page->size_class ||
+                              atomic_load_explicit(&first->kind, memory_order_relaxed) !=
+                                  atomic_load_explicit(&page->kind, memory_order_relaxed)))
         flush(chain);
     page->next = chain->first;
     chain->first = i;

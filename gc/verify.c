@@ -40,15 +40,15 @@ struct bitmap {
 };
 
 static struct {
-    uint32_t cycle;  /* its number: the epoch at its start */
-    struct bitmap seen; /* objects reachable in the last snapshot, by their first byte */
-    struct bitmap open; /* slots that open masks show */
+    uint32_t cycle;      /* its number: the epoch at its start */
+    struct bitmap seen;  /* objects reachable in the last snapshot, by their first byte */
+    struct bitmap open;  /* slots that open masks show */
     struct bitmap fresh; /* objects that may not be zeroed yet */
-    uintptr_t *todo; /* objects seen and not looked into yet */
+    uintptr_t *todo;     /* objects seen and not looked into yet */
     size_t count, capacity;
-    const char *root;  /* the kind of root that is being visited */
-    pid_t thread;      /* whose root it is, or 0 */
-    bool blame;        /* roots are visited again to find the one that the marker missed */
+    const char *root; /* the kind of root that is being visited */
+    pid_t thread;     /* whose root it is, or 0 */
+    bool blame;       /* roots are visited again to find the one that the marker missed */
 } verify;
 
 /* Where the heap has grown since the map was cleared, nothing is set. */
@@ -347,7 +347,8 @@ static void note_last_slot(struct mutator *m, unsigned kind, unsigned size_class
     if (given == 0 || m->context == NULL)
         return;
     unsigned last = 63u - (unsigned)__builtin_clzll(given);
-    set_bit(&verify.fresh, (uintptr_t)m->masks[kind][size_class].base + last * sizeclass_table[size_class].bytes);
+    set_bit(&verify.fresh,
+            (uintptr_t)m->masks[kind][size_class].base + last * sizeclass_table[size_class].bytes);
 }
 
 /* Where marking stops the world for all of it the marker sees the same old words, and follows them too. */
@@ -415,7 +416,8 @@ static void tell_origin(struct os_line *line, const struct verify_object *o) {
         return;
     }
     size_t offset = origin.field - holder.base;
-    bool told = offset == holder.bytes - sizeof(uintptr_t) && (holder.kind == KIND_TYPED || holder.kind == KIND_TRACED);
+    bool told = offset == holder.bytes - sizeof(uintptr_t) &&
+                (holder.kind == KIND_TYPED || holder.kind == KIND_TRACED);
     bool still = !told && verify_look_up(*(const uintptr_t *)origin.field).base == o->base;
     verify_describe_field(line, &holder, told ? VERIFY_OFFSET_UNKNOWN : offset);
     os_line_str(line, " led to it when the cycle began");

@@ -126,7 +126,8 @@ void verify_each_object(void (*visit)(const struct verify_object *o)) {
         unsigned slots =
             use == PAGE_LARGE ? 1 : atomic_load_explicit(&heap.pages[i].slot_count, memory_order_relaxed);
         for (unsigned slot = 0; slot < slots; slot++) {
-            struct verify_object o = verify_look_up(heap.base + i * PAGE_BYTES + (size_t)slot * heap.pages[i].slot_bytes);
+            struct verify_object o =
+                verify_look_up(heap.base + i * PAGE_BYTES + (size_t)slot * heap.pages[i].slot_bytes);
             if (o.base != 0)
                 visit(&o);
         }

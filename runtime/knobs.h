@@ -46,8 +46,8 @@ struct knobs {
     int gctrace; /* above 0: one line per cycle */
     bool gcverify;
     bool gcstoptheworld; /* 1: no concurrent marking, whatever the program promises */
-    uint64_t gcstress; /* collect at every N-th allocation slow path; 0: off */
-    uint64_t seed;     /* of gcstress */
+    uint64_t gcstress;   /* collect at every N-th allocation slow path; 0: off */
+    uint64_t seed;       /* of gcstress */
     enum knobs_marker marker;
     int markers;      /* parallel markers; 0: automatic */
     bool cooperative; /* stop threads by polls, not by a signal */

@@ -212,7 +212,8 @@ static int fork_error;
 
 /* Before the lock is first taken, so that a child never finds it taken; after jemalloc's handlers (gc/fork.h). */
 static void watch_forks(void) {
-    fork_error = offheap_init() != 0 ? errno : pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    fork_error =
+        offheap_init() != 0 ? errno : pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static void lock_to_start(void) {
@@ -356,10 +357,10 @@ static const char *only_variable(const char *name, void *context) {
 
 /* What cannot change once threads run and memory is laid out. */
 static bool same_start_settings(const struct knobs *a, const struct knobs *b) {
-    return a->max_procs == b->max_procs && a->gcverify == b->gcverify && a->gcstoptheworld == b->gcstoptheworld && a->gcstress == b->gcstress &&
-           a->seed == b->seed && a->markers == b->markers && a->cooperative == b->cooperative &&
-           a->hugepages == b->hugepages && a->datasegments == b->datasegments && a->signal == b->signal &&
-           a->cleanups == b->cleanups;
+    return a->max_procs == b->max_procs && a->gcverify == b->gcverify &&
+           a->gcstoptheworld == b->gcstoptheworld && a->gcstress == b->gcstress && a->seed == b->seed &&
+           a->markers == b->markers && a->cooperative == b->cooperative && a->hugepages == b->hugepages &&
+           a->datasegments == b->datasegments && a->signal == b->signal && a->cleanups == b->cleanups;
 }
 
 static int set_knob(const char *name, const char *value) {
@@ -377,7 +378,8 @@ static int set_knob(const char *name, const char *value) {
     if (knobs_read(&changed, only_variable, &one, error_text, sizeof error_text) != 0)
         return -1;
     if (!same_start_settings(&knobs, &changed))
-        return refuse(EINVAL, "GODEBUG: only gctrace, scavtrace, marker and warn can change while the program runs");
+        return refuse(EINVAL,
+                      "GODEBUG: only gctrace, scavtrace, marker and warn can change while the program runs");
     knobs = changed;
     settings.trace = knobs.gctrace;
     settings.scavenge_trace = knobs.scavtrace;

@@ -403,7 +403,8 @@ static int compare_rows(const void *a, const void *b, void *context) {
 static void sort(struct thread *t) {
     struct node *n = one_of_mine(t, 2 * ROW);
     if (n != NULL)
-        must(tern_sort(n->field, n->fields / ROW < 300 ? n->fields / ROW : 300, ROW * sizeof(void *), compare_rows, t) == 0);
+        must(tern_sort(n->field, n->fields / ROW < 300 ? n->fields / ROW : 300, ROW * sizeof(void *),
+                       compare_rows, t) == 0);
 }
 
 /* Its old place is somebody else's to read, and nobody's to change. */
@@ -558,10 +559,34 @@ static void thin_out(struct thread *t) {
 }
 
 static void (*const turns[])(struct thread *t) = {
-    build_one,   build_one,   build_one,  own_one,     own_one,      look_around,   exchange_in_table, exchange_in_table,
-    exchange_in_node, exchange_in_node, swap_if_same, store_some, store_some, store_range, store_range, move_range,
-    clear_range, sort,        resize,     resize,      read_weak,    read_weak,     change_handle,     change_roots,
-    add_cleanup, block,       churn,      ask,
+    build_one,
+    build_one,
+    build_one,
+    own_one,
+    own_one,
+    look_around,
+    exchange_in_table,
+    exchange_in_table,
+    exchange_in_node,
+    exchange_in_node,
+    swap_if_same,
+    store_some,
+    store_some,
+    store_range,
+    store_range,
+    move_range,
+    clear_range,
+    sort,
+    resize,
+    resize,
+    read_weak,
+    read_weak,
+    change_handle,
+    change_roots,
+    add_cleanup,
+    block,
+    churn,
+    ask,
 };
 
 #define TURNS (sizeof turns / sizeof turns[0])
@@ -663,10 +688,11 @@ static int run_plan(void *argument) {
     collect();
     tern_stats s = stats();
     char line[200];
-    int length = snprintf(line, sizeof line, "  %llu nodes, %llu collections, %llu KiB live, weak reads %llu/%llu, %llu cleanups\n",
-                          (unsigned long long)made, (unsigned long long)s.collections,
-                          (unsigned long long)s.live_bytes >> 10, (unsigned long long)weak_there,
-                          (unsigned long long)weak_gone, (unsigned long long)cleaned);
+    int length = snprintf(
+        line, sizeof line,
+        "  %llu nodes, %llu collections, %llu KiB live, weak reads %llu/%llu, %llu cleanups\n",
+        (unsigned long long)made, (unsigned long long)s.collections, (unsigned long long)s.live_bytes >> 10,
+        (unsigned long long)weak_there, (unsigned long long)weak_gone, (unsigned long long)cleaned);
     (void)!write(1, line, (size_t)length);
     must(s.collections > 1);
     tern_shutdown();

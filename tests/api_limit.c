@@ -6,6 +6,7 @@
  * though growth.hard ("a_hard_limit_is_not_passed"); must_finish that is always false ("one_large_object_at_most...").
  */
 #include "child.h"
+#include "store_tree.h"
 
 #include <errno.h>
 
@@ -103,20 +104,6 @@ static void a_hard_limit_is_not_passed(void **state) {
             child_passes(fill_to_the_wall, (void *)(uintptr_t)(sizes[i] | barrier));
 }
 
-struct node {
-    struct node *left, *right;
-    uint64_t value[2];
-};
-
-static NOINLINE struct node *tree(unsigned depth) {
-    struct node *node = tern_alloc(sizeof *node);
-    if (depth > 0) {
-        tern_store(&node->left, tree(depth - 1));
-        tern_store(&node->right, tree(depth - 1));
-    }
-    return node;
-}
-
 static NOINLINE void drop_blocks(size_t size, size_t count) {
     for (size_t i = 0; i < count; i++) {
         char *block = tern_alloc_leaf(size);
@@ -130,7 +117,8 @@ static NOINLINE void drop_blocks(size_t size, size_t count) {
 static int blocks_beside_a_tree(void *argument) {
     bool barrier = ((uintptr_t)argument & 1) != 0, off = ((uintptr_t)argument & 2) != 0;
     start(barrier, off ? TERN_GC_OFF : 100);
-    kept[0] = tree(14); /* 1 MiB, to be scanned: enough to be marked beside, too little for the CPU limiter to mind */
+    kept[0] = tree(
+        14); /* 1 MiB, to be scanned: enough to be marked beside, too little for the CPU limiter to mind */
     tern_collect();
     uint64_t live = stats().live_bytes, limit = live + (15 << 20), size = 10 << 20;
     tern_set_memory_limit(limit);

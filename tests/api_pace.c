@@ -7,6 +7,7 @@
  * ctest: serial lanes=none timeout=300
  */
 #include "child.h"
+#include "store_tree.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,25 +15,11 @@
 #define THREADS     10
 #define CYCLES_MOST 10000
 
-struct node {
-    struct node *left, *right;
-    uint64_t value[2];
-};
-
 static void *root; /* registered */
 static unsigned wanted = 40;
 static _Atomic bool over;
 static unsigned cycles, above;
 static double worst;
-
-static NOINLINE struct node *tree(unsigned depth) {
-    struct node *node = tern_alloc(sizeof *node);
-    if (depth > 0) {
-        tern_store(&node->left, tree(depth - 1));
-        tern_store(&node->right, tree(depth - 1));
-    }
-    return node;
-}
 
 /* Cycles are told one after the other. */
 static void look(const tern_cycle *cycle, void *context) {

@@ -29,10 +29,10 @@
 #include "gc/os/os_time.h"
 #include "gc/sizeclass.h"
 
-#define TRAP_FLAG   0x100
+#define TRAP_FLAG 0x100
 
 /* Each operation is stepped so many times: the heap and its masks differ. */
-#define ROUNDS      2
+#define ROUNDS 2
 static inline unsigned rounds_wanted(void) {
     return part_of(ROUNDS);
 }
@@ -47,21 +47,21 @@ static inline unsigned rounds_wanted(void) {
     8192 /* a power of two: of the table of instructions; two that share an entry share their visits */
 /* In S1 a collection is asked for so often in a call, and not sooner than so many instructions after the
  * last. */
-#define PASSING_MOST    8
-#define PASSING_GAP     UINT64_C(5)
+#define PASSING_MOST 8
+#define PASSING_GAP  UINT64_C(5)
 /*
  * Iterations of a repeated string instruction trap one by one; one in so many counts as an instruction, and
  * after twice as many the handler itself does the rest, but the last.
  */
-#define EVERY_REPEAT    UINT64_C(256)
+#define EVERY_REPEAT UINT64_C(256)
 /* A thread that may hold a lock waits so long; any other so long before the test gives up. */
 #define BOUNDED_WAIT_NS INT64_C(5000000)
 #define IN_VAIN_MOST    40
 /* Instructions from the release of the list of threads to the wake-up of who waits for it, and more. */
-#define LIST_GAP        UINT64_C(200)
+#define LIST_GAP UINT64_C(200)
 /* Instructions from the end of S1 to the look at stop_word, and more. */
-#define OVERDUE_AFTER   64
-#define GIVE_UP_NS      INT64_C(20000000000)
+#define OVERDUE_AFTER 64
+#define GIVE_UP_NS    INT64_C(20000000000)
 
 /* ---- the collecting thread ---- */
 
@@ -70,7 +70,7 @@ enum request { REQUEST_WHOLE, REQUEST_START, REQUEST_START_AND_MARK, REQUEST_END
 
 /* Requests made and done, modulo 2^32; `asked` is a futex too. release / acquire. */
 static _Atomic uint32_t asked, done;
-static enum request request; /* written before `asked` */
+static enum request request;  /* written before `asked` */
 static _Atomic bool quitting; /* relaxed, before a change of `asked` */
 
 /* Takes slots and pages that a collection freed, and overwrites them. */
@@ -234,7 +234,7 @@ static void expect_the_stop(void) {
 enum place {
     PLACE_STOPPABLE,
     PLACE_INSIDE, /* S1, or on the way out of it with a stop on: it cannot be waited with */
-    PLACE_UNSEEN  /* blocked, not known to the collector, or so lately that it may hold a lock: not for long */
+    PLACE_UNSEEN /* blocked, not known to the collector, or so lately that it may hold a lock: not for long */
 };
 
 static enum place place_now(void) {

@@ -182,7 +182,6 @@ __attribute__((unused)) static NOINLINE void prepare(const struct operation *op)
         }
 }
 
-
 /* More of the same, overwritten: what was freed too early is among it. */
 __attribute__((unused)) static NOINLINE void churn(const struct operation *op) {
     for (int i = 0; i < (op->bytes > 8192 ? 8 : 130); i++)

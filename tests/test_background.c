@@ -125,7 +125,7 @@ static void its_cpu_is_counted_turn_by_turn(void **state) {
     wait_for(&turns, 1);
     for (uint64_t n = 1; n <= 3; n++) {
         background_ring();
-        wait_for(&begun, n + 1); /* what the turn before took is written by then */
+        wait_for(&begun, n + 1);           /* what the turn before took is written by then */
         int64_t now = background_cpu_ns(); /* once: the next turn may be over when it is asked again */
         assert_true(now > before);
         before = now;

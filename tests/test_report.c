@@ -204,7 +204,8 @@ static void the_trace_has_the_parts_of_a_cycle(void **state) {
     child_passes(traced_cycles, NULL);
     assert_int_equal(child_lines(), 2);
     assert_ptr_equal(strstr(child_text, "gc 1 @0.000s "), child_text);
-    assert_non_null(strstr(child_text, ": 1.0+20+3.0 ms clock, 2.0+5.0/10/2.0+6.0 ms cpu, 10->12->7 MB, 14 MB goal, "));
+    assert_non_null(
+        strstr(child_text, ": 1.0+20+3.0 ms clock, 2.0+5.0/10/2.0+6.0 ms cpu, 10->12->7 MB, 14 MB goal, "));
     assert_non_null(strstr(child_text, " 2 P (forced)\n"));
     assert_non_null(strstr(child_text, "\ngc 2 @0.000s "));
     assert_non_null(strstr(child_text, ": 4.0+0+0 ms clock, 8.0+0/0/0+0 ms cpu, "));

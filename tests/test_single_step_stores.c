@@ -44,14 +44,14 @@ enum piece { START, START_AND_MARK, END, END_AFTER_MARK, PIECES };
 static const char *const piece_names[PIECES] = {"start", "start and marking", "end", "end after marking"};
 
 /* Instructions of a call at which a piece may be placed. */
-#define PLACES_NOTED 20000
+#define PLACES_NOTED       20000
 /*
  * Of those, so many are: each takes a call that is stepped up to there, at 10 to 20 us an instruction. So fewer in long
  * calls, of which each instruction meets a whole cycle anyhow.
  */
-#define PLACES_MOST  36
-#define PLACES_LEAST 4
-#define STEPS_MOST   3000
+#define PLACES_MOST        36
+#define PLACES_LEAST       4
+#define STEPS_MOST         3000
 /* Where nobody can say how long to wait, fewer: each costs milliseconds. */
 #define PLACES_UNSEEN_MOST 8
 
@@ -100,9 +100,9 @@ static bool is_start(enum piece which) {
 }
 
 static enum request request_of(enum piece which) {
-    return which == START || which == END            ? REQUEST_START
+    return which == START || which == END                       ? REQUEST_START
            : which == START_AND_MARK || which == END_AFTER_MARK ? REQUEST_START_AND_MARK
-                                                     : REQUEST_WHOLE;
+                                                                : REQUEST_WHOLE;
 }
 
 /* Before the call, and after it: when both are over, so is the cycle. */
@@ -126,10 +126,10 @@ static void piece_end(enum piece which) {
 
 struct store_operation {
     const char *name;
-    void (*prepare)(void);          /* outside of the stepping */
+    void (*prepare)(void); /* outside of the stepping */
     void *(*call)(const struct operation *op);
     void (*check)(void *result);
-    const struct operation *op;     /* for `call` */
+    const struct operation *op; /* for `call` */
 };
 
 /* Roots. */
@@ -139,8 +139,8 @@ static void *root_words[4]; /* while registered */
 static tern_handle handle;
 static void *cleanup_object;
 
-#define FIELDS      32
-#define ITEM_BYTES  40
+#define FIELDS     32
+#define ITEM_BYTES 40
 
 /* What is known of an object without keeping it. */
 struct item {
@@ -151,7 +151,7 @@ struct item {
 static struct item in_holder[FIELDS], in_source[FIELDS], in_taken;
 
 static const char *now_checked;
-static bool nothing_died; /* no cycle ended before the call did */
+static bool nothing_died;       /* no cycle ended before the call did */
 static uint64_t given, refused; /* reads of weak references */
 
 static void *new_item(struct item *item) {
@@ -480,7 +480,8 @@ static void *grow(const struct operation *op) {
 static void check_grow(void *result) {
     holder = result;
     has(0, in_holder, 0, FIELDS);
-    must(zeroed((unsigned char *)&holder[FIELDS], FIELDS * sizeof(void *)), now_checked, "what is new is not zero");
+    must(zeroed((unsigned char *)&holder[FIELDS], FIELDS * sizeof(void *)), now_checked,
+         "what is new is not zero");
 }
 static void *grow_large(const struct operation *op) {
     (void)op;
@@ -549,7 +550,8 @@ static NOINLINE void call_once(const struct store_operation *o, enum piece which
     piece_begin(which, at);
     call_stepped(o);
     piece_end(which);
-    tern_heap_walk(stop_walk, NULL); /* sweeps: what was found dead is gone, also where gcverify could not look */
+    /* Sweeps: what was found dead is gone, also where gcverify could not look. */
+    tern_heap_walk(stop_walk, NULL);
     now_checked = o->name;
     nothing_died = is_start(which);
     o->check(result_root);
@@ -584,7 +586,8 @@ static void step_through(const struct store_operation *o, enum piece which,
                          void (*once)(const struct store_operation *o, enum piece which, uint64_t at)) {
     uint64_t wanted[3] = {0, 0, 0}, seen[3] = {0, 0, 0};
     enum place place;
-    uint64_t count = piece.count, places = 2 * part_of(STEPS_MOST) / (count + 1), most_places = part_of(PLACES_MOST);
+    uint64_t count = piece.count, places = 2 * part_of(STEPS_MOST) / (count + 1),
+             most_places = part_of(PLACES_MOST);
     if (places < PLACES_LEAST || places > most_places)
         places = places < PLACES_LEAST ? PLACES_LEAST : most_places;
     for (uint64_t n = 0; n < count; n++)

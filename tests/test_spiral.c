@@ -9,21 +9,17 @@
  * ctest: serial lanes=none
  */
 #include "child.h"
+#include "store_tree.h"
 
 #include <time.h>
 
-#define LIMIT        (UINT64_C(8) << 20)
-#define DEPTH        18 /* 2^19 nodes of 32 bytes: 16 MiB */
-#define SAMPLES      60
-#define SAMPLE_NS    INT64_C(100000000)
-#define BUCKET_NS    1e9 /* for each processor */
-#define TRIES        5   /* the machine is shared: progress is compared with that of a run at another time */
-#define PROGRESS     0.45
-
-struct node {
-    struct node *left, *right;
-    uint64_t value[2];
-};
+#define LIMIT     (UINT64_C(8) << 20)
+#define DEPTH     18 /* 2^19 nodes of 32 bytes: 16 MiB */
+#define SAMPLES   60
+#define SAMPLE_NS INT64_C(100000000)
+#define BUCKET_NS 1e9 /* for each processor */
+#define TRIES     5   /* the machine is shared: progress is compared with that of a run at another time */
+#define PROGRESS  0.45
 
 static struct node *root; /* a registered root */
 
@@ -31,16 +27,7 @@ static struct spiral {
     uint64_t work;
     double gc_ns[SAMPLES + 1], at_ns[SAMPLES + 1];
     int processors;
-} *results;
-
-static NOINLINE struct node *tree(unsigned depth) {
-    struct node *node = tern_alloc(sizeof *node);
-    if (depth > 0) {
-        tern_store(&node->left, tree(depth - 1));
-        tern_store(&node->right, tree(depth - 1));
-    }
-    return node;
-}
+} * results;
 
 static int64_t now_ns(void) {
     struct timespec t;
@@ -93,8 +80,9 @@ static void half_of_the_cpu_is_the_programs(void **state) {
         child_passes(allocate_beside_a_tree, results);
         progress = (double)results->work / unlimited;
         double took = results->gc_ns[SAMPLES] - results->gc_ns[0];
-        print_message("  %.0f %% of the progress without a limit; collections took %.1f CPU-seconds of %.1f s\n",
-                      progress * 100, took / 1e9, results->at_ns[SAMPLES] / 1e9);
+        print_message(
+            "  %.0f %% of the progress without a limit; collections took %.1f CPU-seconds of %.1f s\n",
+            progress * 100, took / 1e9, results->at_ns[SAMPLES] / 1e9);
         assert_true(beyond_half(results) < 0.1 * BUCKET_NS);
         assert_int_equal(child_lines(), 1);
         assert_non_null(strstr(child_text, "tern: memory limit of 8.0 MiB passed by "));

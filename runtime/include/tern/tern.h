@@ -355,11 +355,14 @@ typedef struct tern_cycle {
     bool forced;
     bool by_limit;     /* the memory limit, not the ratio, asked for it */
     uint64_t start_ns; /* since the library's start */
-    uint64_t pause_ns, stopping_ns, mark_ns; /* all its pauses; the longest until all were stopped; all of marking */
+    /* All its pauses; the longest time until all were stopped; all of marking. */
+    uint64_t pause_ns, stopping_ns, mark_ns;
     uint64_t gc_cpu_ns;
     uint64_t heap_before_bytes, live_bytes, goal_bytes, next_goal_bytes, total_bytes;
-    uint64_t heap_end_bytes; /* the heap when marking was over: heap_before_bytes and what was allocated meanwhile */
-    uint64_t stops, mark_beside_ns, assist_ns; /* stops; wall time of marking beside the program; CPU of assists */
+    /* The heap when marking was over: heap_before_bytes and what was allocated meanwhile. */
+    uint64_t heap_end_bytes;
+    /* Stops; wall time of marking beside the program; CPU of assists. */
+    uint64_t stops, mark_beside_ns, assist_ns;
 } tern_cycle;
 /*
  * `function` is called once for each collection, in order, by a thread of the program: the one that waited for it,
