@@ -1,4 +1,7 @@
-/* The background thread: what gc/background promises. */
+/*
+ * The background thread: what gc/background promises.
+ * Seen to fail: background_shutdown that does not wait for the thread, in four tests.
+ */
 #include "gc/background.h"
 
 #include <sched.h>
